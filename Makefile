@@ -1,0 +1,76 @@
+# Needs only Python 3.11+ and a package registry; everything else is installed into .venv by `make setup`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: .venv/.stamp ## install everything into .venv (does nothing when it is current)
+
+# The stamp is written last, so an interrupted setup starts again.
+.venv/.stamp: pyproject.toml .locks/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make setup PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Making .venv ..."; $(PYTHON) -m venv .venv; }
+	@echo "Installing into .venv (about a minute the first time) ..."
+	@$(BIN)/python -m pip install --quiet --require-hashes -r .locks/dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# exec leaves no shell in between: signals reach the server itself, which drains and ends with 0.
+.PHONY: run
+run: setup ## start the service here and print how to play
+	@exec $(BIN)/spectacular-bid serve
+
+.PHONY: demo
+demo: setup ## play one match in this terminal
+	@exec $(BIN)/spectacular-bid demo
+
+.PHONY: test
+test: setup ## run the tests; the rules need every branch covered
+	@$(BIN)/python -m pytest -n 2 --cov=engine --cov-branch --cov-fail-under=100
+
+.PHONY: check
+check: setup ## lint, types, protos, generated code, house rules
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/buf lint proto
+	@$(BIN)/buf format proto --diff --exit-code
+	@.ci/breaking
+	@$(BIN)/python proto/generate.py --check
+	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+.PHONY: format
+format: setup ## fix what can be fixed and format everything
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+	@$(BIN)/buf format proto --write
+
+.PHONY: proto
+proto: setup ## generate the Python code of the protos again
+	@$(BIN)/python proto/generate.py
+
+.PHONY: lock
+LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(UPGRADE)
+lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
+	@$(LOCK) --output-file .locks/run.txt
+	@$(LOCK) --group dev --constraints .locks/run.txt --output-file .locks/dev.txt
+
+.PHONY: bench
+bench: setup ## measure speed
+	@$(BIN)/python -m bench
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

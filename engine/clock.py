@@ -1,0 +1,73 @@
+"""The match clock: simple delay, a bank for the match, a strict deadline (clauses clock.*, readings K1 to K6).
+
+Instants and lengths are integer nanoseconds on the service's line of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from engine.seats import Seat
+
+SECOND_NS = 1_000_000_000
+BANK_NS = 120 * SECOND_NS
+DELAY_NS = 10 * SECOND_NS
+WIDEST_DOUBT_NS = 100_000_000
+"""An arrival interval across the deadline proves nothing when it is wider than this."""
+
+
+class Arrival(NamedTuple):
+    """When a whole command reached the server: not before `earliest_ns`, not after `latest_ns`."""
+
+    earliest_ns: int
+    latest_ns: int
+
+    @classmethod
+    def at(cls, instant_ns: int) -> Arrival:
+        """An arrival known exactly."""
+        return cls(instant_ns, instant_ns)
+
+
+class Verdict(Enum):
+    """How a command stands to the running decision."""
+
+    NOT_TIMED = "not timed"
+    IN_TIME = "in time"
+    IN_TIME_BY_DOUBT = "in time by doubt"
+    LATE = "late"
+    UNPROVABLE = "unprovable"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A running decision: whose, since when, and the bank with which it began."""
+
+    seat: Seat
+    started_at_ns: int
+    bank_ns: int
+
+    @property
+    def delay_ends_at_ns(self) -> int:
+        """Until then the bank stands still (clock.delay-first)."""
+        return self.started_at_ns + DELAY_NS
+
+    @property
+    def deadline_ns(self) -> int:
+        """The first instant that is too late (clock.deadline, K5)."""
+        return self.started_at_ns + DELAY_NS + self.bank_ns
+
+    def bank_used_ns(self, instant_ns: int) -> int:
+        """What the decision takes from the bank when it ends at `instant_ns` (K1), at most the bank."""
+        return min(self.bank_ns, max(0, instant_ns - self.delay_ends_at_ns))
+
+    def judge(self, arrival: Arrival) -> Verdict:
+        """The verdict on a command of the player whose decision this is (clock.before-deadline, K4, K5, F1)."""
+        deadline = self.deadline_ns
+        if arrival.latest_ns < deadline:
+            return Verdict.IN_TIME
+        if arrival.earliest_ns >= deadline:
+            return Verdict.LATE
+        narrow = arrival.latest_ns - arrival.earliest_ns <= WIDEST_DOUBT_NS
+        return Verdict.IN_TIME_BY_DOUBT if narrow else Verdict.UNPROVABLE

@@ -1,0 +1,132 @@
+"""What players and the service may ask of a match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.clock import Arrival
+from engine.events import AbortReason
+from engine.layout import End
+from engine.seats import Seat
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Ready for the first round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Ready for the next round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """The next player holds the shared device."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclineBidding:
+    """Leave the opening to the jockey."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """The first bid, in points."""
+
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """A higher bid: the new total in points (A4)."""
+
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptBid:
+    """Let the standing bid win."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayTile:
+    """Play `tile` at `end`."""
+
+    tile: Tile
+    end: End
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTile:
+    """Draw one tile (D1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Pass the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """Give the match up (X1)."""
+
+
+Command: TypeAlias = (
+    Start | Continue | Reveal | DeclineBidding | Bid | Raise | AcceptBid | PlayTile | DrawTile | Pass | Resign
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A player's command with its stamp. `expected_version`, when given, must be the current one."""
+
+    seat: Seat
+    command: Command
+    arrival: Arrival
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSeat:
+    """Seat a player."""
+
+    seat: Seat
+    display_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A seated player leaves before the start (X1)."""
+
+    seat: Seat
+
+
+@dataclass(frozen=True, slots=True)
+class CheckClock:
+    """Settle what is due: every command stamped before `closed_ns` has been handled (K4)."""
+
+    closed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """End the match without a result."""
+
+    reason: AbortReason
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendClocks:
+    """A planned stop of the service begins (F4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeClocks:
+    """A planned stop of the service has ended (F4)."""
+
+
+ServiceCommand: TypeAlias = TakeSeat | Leave | CheckClock | Abort | SuspendClocks | ResumeClocks

@@ -1,0 +1,102 @@
+"""Playing, drawing, passing, and how a round ends (clauses connect.*, draw.*, block.*, readings D1 to D5, P3, P4)."""
+
+from __future__ import annotations
+
+from engine import commands as cmd
+from engine import events as ev
+from engine.decide import timing
+from engine.legal import can_play, playable_ends
+from engine.refusals import Refusal, RefusalReason
+from engine.scoring import block_transfer, block_winner, exhausts, play_transfer
+from engine.state import MatchState, Phase, Round
+
+PASSES_THAT_BLOCK = 2
+
+
+def decide(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step | Refusal | None:
+    """The answer to a command of play, None for any other."""
+    match request.command:
+        case cmd.PlayTile() as play:
+            return _play_refusal(state, request, play) or _play(state, request, play, now_ns)
+        case cmd.DrawTile():
+            return _draw_refusal(state, request) or _draw(state, request)
+        case cmd.Pass():
+            return _pass_refusal(state, request) or _pass(state, request, now_ns)
+        case _:
+            return None
+
+
+def _play_refusal(state: MatchState, request: cmd.Request, play: cmd.PlayTile) -> Refusal | None:
+    current = state.current
+    if play.tile not in current.hands[request.seat]:
+        return Refusal(RefusalReason.TILE_NOT_IN_HAND)
+    if current.must_play not in (None, play.tile):
+        return Refusal(_must_play_reason(state))
+    if play.end in playable_ends(current.layout, play.tile):
+        return None
+    if current.layout.is_empty or current.layout.value_at(play.end) is None:
+        return Refusal(RefusalReason.END_NOT_AVAILABLE)
+    return Refusal(RefusalReason.TILE_DOES_NOT_FIT)  # connect.match
+
+
+def _must_play_reason(state: MatchState) -> RefusalReason:
+    if state.phase is Phase.OPENING:
+        return RefusalReason.MUST_OPEN_WITH_RANKED_TILE  # opening.ranked, B3
+    return RefusalReason.MUST_PLAY_DRAWN_TILE  # draw.must-play-drawn, D2
+
+
+def _play(state: MatchState, request: cmd.Request, play: cmd.PlayTile, now_ns: int) -> ev.Step:
+    seat, current = request.seat, state.current
+    total = current.layout.total_after(play.tile, play.end)
+    payment = play_transfer(state.balances, seat, total)
+    stopped = timing.charge(state, request.arrival)
+    played = ev.TilePlayed(seat, play.tile, play.end, total, payment)
+    if exhausts(state.balances, payment):  # points.zero-loses: before the domino is considered (P3, P4)
+        return stopped, played, ev.MatchWon(seat, ev.WinReason.BALANCE, now_ns)
+    if len(current.hands[seat]) == 1:  # domino.last-tile: no award for the other hand
+        return stopped, played, ev.RoundDominoed(seat, now_ns)
+    return stopped, played, timing.next_decision(state, seat.other, now_ns)  # play.turn-passes
+
+
+def _draw_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
+    current = state.current
+    if current.must_play is not None:
+        return Refusal(_must_play_reason(state))
+    if can_play(current.layout, current.hands[request.seat]):
+        return Refusal(RefusalReason.CAN_PLAY_INSTEAD)
+    if not current.boneyard:
+        return Refusal(RefusalReason.BONEYARD_EMPTY)
+    return None
+
+
+def _draw(state: MatchState, request: cmd.Request) -> ev.Step:
+    """draw.one-at-a-time, draw.same-turn: the clock of the turn runs on."""
+    tile = state.current.boneyard[0]
+    return (ev.TileDrawn(request.seat, tile, playable=can_play(state.current.layout, (tile,))),)
+
+
+def _pass_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
+    current = state.current
+    if current.must_play is not None:
+        return Refusal(_must_play_reason(state))
+    if can_play(current.layout, current.hands[request.seat]):
+        return Refusal(RefusalReason.CAN_PLAY_INSTEAD)
+    if current.boneyard:
+        return Refusal(RefusalReason.CAN_DRAW_INSTEAD)
+    return None
+
+
+def _pass(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step:
+    turn_ended = timing.charge(state, request.arrival), ev.Passed(request.seat)
+    if state.current.passes + 1 < PASSES_THAT_BLOCK:
+        return *turn_ended, timing.next_decision(state, request.seat.other, now_ns)
+    return *turn_ended, *_block(state, state.current, now_ns)  # block.two-passes, D3
+
+
+def _block(state: MatchState, current: Round, now_ns: int) -> ev.Step:
+    winner = block_winner(current.hands)
+    payment = block_transfer(state.balances, current.hands)
+    blocked = ev.RoundBlocked(current.hands, winner, payment, now_ns)
+    if winner is not None and exhausts(state.balances, payment):  # points.zero-loses
+        return blocked, ev.MatchWon(winner, ev.WinReason.BALANCE, now_ns)
+    return (blocked,)

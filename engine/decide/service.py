@@ -1,0 +1,57 @@
+"""What the service itself does to a match: seating, leaving, settling what is due, aborting, a planned stop."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from engine import commands as cmd
+from engine import events as ev
+from engine.decide import timing
+from engine.decide.readiness import deal_round
+from engine.refusals import Refusal, RefusalReason
+from engine.state import MatchState, Phase
+from engine.tiles import Tile
+
+ServiceRuling: TypeAlias = ev.Step | Refusal
+
+
+def decide_service(
+    state: MatchState, command: cmd.ServiceCommand, *, now_ns: int, deal: tuple[Tile, ...]
+) -> ServiceRuling:
+    """The events of a service command, stored at `now_ns`; empty when there is nothing to do."""
+    if state.result is not None:
+        return Refusal(RefusalReason.MATCH_OVER)
+    match command:
+        case cmd.CheckClock(closed_ns):
+            return _check_clock(state, closed_ns, now_ns, deal)
+        case cmd.TakeSeat(seat, display_name):
+            taken = state.display_names[seat] is not None
+            return Refusal(RefusalReason.ALREADY_READY) if taken else (ev.PlayerSeated(seat, display_name),)
+        case cmd.Leave():
+            return _leave(state, command, now_ns)
+        case cmd.Abort(reason, evidence):
+            return (ev.MatchAborted(reason, evidence, now_ns),)
+        case cmd.SuspendClocks():
+            return () if state.due_ns is None else (ev.ClocksSuspended(now_ns),)
+        case cmd.ResumeClocks():
+            return () if state.suspended_at_ns is None else (ev.ClocksResumed(now_ns),)
+        case _:
+            assert_never(command)
+
+
+def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Tile, ...]) -> ev.Step:
+    due = state.due_ns
+    if due is None or closed_ns < due:
+        return ()
+    if state.decision is not None:
+        return timing.expiry(state)
+    if state.phase is Phase.NOT_STARTED:  # S2
+        return (ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due),)
+    return (ev.ContinueTimedOut(due), *deal_round(state, now_ns, deal))  # S2
+
+
+def _leave(state: MatchState, command: cmd.Leave, now_ns: int) -> ServiceRuling:
+    if state.phase is not Phase.NOT_STARTED:
+        return Refusal(RefusalReason.WRONG_PHASE)  # X1: after the start a player resigns
+    evidence = f"seat {command.seat.name} left"
+    return (ev.MatchAborted(ev.AbortReason.LEFT_BEFORE_START, evidence, now_ns),)

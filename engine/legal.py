@@ -1,0 +1,102 @@
+"""What a player may do now, and what it would bring; worked out from the open ends, not by trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine import commands as cmd
+from engine.auction import BID_STEP_POINTS, Auction
+from engine.layout import End, Layout
+from engine.scoring import Transfer, play_transfer, transfer
+from engine.seats import Seat
+from engine.state import Hand, MatchState, Phase
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class LegalCommand:
+    """A command ready to send. For a play the total and transfer that it brings, for an acceptance the transfer."""
+
+    command: cmd.Command
+    exposed_total: int = 0
+    transfer: Transfer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LegalBids:
+    """Every bid from `minimum` to `maximum` points in steps of `step`; a winning one costs max(0, bid - credit)."""
+
+    kind: type[cmd.Bid | cmd.Raise]
+    minimum: int
+    maximum: int
+    credit: int
+    step: int = BID_STEP_POINTS
+
+
+LegalAction: TypeAlias = LegalCommand | LegalBids
+
+
+def playable_ends(layout: Layout, tile: Tile) -> tuple[End, ...]:
+    """The ends where `tile` may be joined (connect.match); mirror images count as two (C7)."""
+    if layout.is_empty:
+        return (End.OPENING,)
+    return tuple(open_end.end for open_end in layout.ends if open_end.value in tile)
+
+
+def can_play(layout: Layout, hand: Hand) -> bool:
+    """Whether any tile of `hand` fits anywhere."""
+    return layout.is_empty or any(open_end.value in tile for open_end in layout.ends for tile in hand)
+
+
+def legal_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
+    """All that `seat` may do now, except resigning. On a shared device the caller passes the acting seat."""
+    if state.result is not None or state.suspended_at_ns is not None:
+        return ()
+    if state.waiting_until_ns is not None:
+        return _ready_actions(state, seat)
+    if state.turn is not seat:
+        return ()
+    if state.handover is not None:
+        return (LegalCommand(cmd.Reveal()),)
+    auction = state.current.auction
+    return _play_actions(state, seat) if auction is None else _auction_actions(state, seat, auction)
+
+
+def _ready_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
+    if state.ready[seat]:
+        return ()
+    return (LegalCommand(cmd.Start() if state.phase is Phase.NOT_STARTED else cmd.Continue()),)
+
+
+def _auction_actions(state: MatchState, seat: Seat, auction: Auction) -> tuple[LegalAction, ...]:
+    """Only the affordable bids; who can afford none may only decline or accept (A3)."""
+    standing = auction.standing
+    answer: LegalAction
+    if standing is None:
+        answer = LegalCommand(cmd.DeclineBidding())
+    else:
+        payment = transfer(state.balances, standing.bidder, auction.net_price_points(standing))
+        answer = LegalCommand(cmd.AcceptBid(), transfer=payment)
+    minimum, maximum = auction.minimum_points, auction.maximum_points(seat, state.balances)
+    if maximum < minimum:
+        return (answer,)
+    kind = cmd.Bid if standing is None else cmd.Raise
+    return answer, LegalBids(kind, minimum, maximum, auction.credit_points(seat))
+
+
+def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
+    """Plays if there are any, else a draw, else a pass: each forced (draw.only-if-unable, draw.pass-last, D2)."""
+    current = state.current
+    layout = current.layout
+    tiles = current.hands[seat] if current.must_play is None else (current.must_play,)
+    plays = tuple(_play(state, seat, tile, end) for tile in tiles for end in playable_ends(layout, tile))
+    if plays:
+        return plays
+    return (LegalCommand(cmd.DrawTile() if current.boneyard else cmd.Pass()),)
+
+
+def _play(state: MatchState, seat: Seat, tile: Tile, end: End) -> LegalCommand:
+    total = state.current.layout.total_after(tile, end)
+    return LegalCommand(cmd.PlayTile(tile, end), total, play_transfer(state.balances, seat, total))
+

@@ -1,0 +1,70 @@
+"""Points: what is earned, what is paid (clauses points.*, readings P1, P2, C8, D4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.seats import PerSeat, Seat
+from engine.tiles import Tile, hand_pips
+
+STARTING_POINTS = 150
+POINTS_PER_COUNTER = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Points owed by `payer` to the opponent: `earned` in full, of which `paid` moves (P2)."""
+
+    payer: Seat
+    earned: int
+    paid: int
+
+
+def transfer(balances: PerSeat[int], payer: Seat, earned: int) -> Transfer:
+    """The transfer of `earned` points, capped at the payer's balance (points.capped)."""
+    return Transfer(payer, earned, min(earned, balances[payer]))
+
+
+def award(exposed_total: int) -> int:
+    """The points that an exposed total earns: a positive multiple of five earns itself, all else nothing (C8)."""
+    return exposed_total if exposed_total % POINTS_PER_COUNTER == 0 else 0
+
+
+def play_transfer(balances: PerSeat[int], player: Seat, exposed_total: int) -> Transfer | None:
+    """The transfer that a play with this exposed total brings, or None (points.transferred, points.no-division)."""
+    earned = award(exposed_total)
+    return transfer(balances, player.other, earned) if earned else None
+
+
+def rounded_to_five(pips: int) -> int:
+    """`pips` to the nearest multiple of five; integers have no ties (block.rounded)."""
+    return (pips + 2) // 5 * 5
+
+
+def block_winner(hands: PerSeat[tuple[Tile, ...]]) -> Seat | None:
+    """The seat with the smaller pip total, compared before rounding (D4); None for equal hands (block.equal)."""
+    one, two = hand_pips(hands.one), hand_pips(hands.two)
+    if one == two:
+        return None
+    return Seat.ONE if one < two else Seat.TWO
+
+
+def block_transfer(balances: PerSeat[int], hands: PerSeat[tuple[Tile, ...]]) -> Transfer | None:
+    """The payment of a blocked round: the loser's full hand, rounded, nothing subtracted (block.full-hand)."""
+    winner = block_winner(hands)
+    if winner is None:
+        return None
+    earned = rounded_to_five(hand_pips(hands[winner.other]))
+    return transfer(balances, winner.other, earned) if earned else None
+
+
+def moved(balances: PerSeat[int], payment: Transfer) -> PerSeat[int]:
+    """The balances after `payment`; their sum stays the same (points.sum)."""
+    payer = payment.payer
+    paid = balances.having(payer, balances[payer] - payment.paid)
+    return paid.having(payer.other, paid[payer.other] + payment.paid)
+
+
+def exhausts(balances: PerSeat[int], payment: Transfer | None) -> bool:
+    """Whether the payment leaves its payer with nothing (points.zero-loses)."""
+    return payment is not None and payment.paid == balances[payment.payer]

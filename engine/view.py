@@ -1,0 +1,187 @@
+"""What each audience may know of a match (reading X2). Built by naming what is shown, never by removing what is not.
+
+A view is a pure function of (state, audience). Its public part is the same object for all, so it is built once a
+version. Nothing in `PublicView` is secret; `OwnView` holds what one seat alone may see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from engine import commands as cmd
+from engine.auction import Auction
+from engine.clock import Decision
+from engine.events import MatchAborted, MatchWon, RoundBlocked, RoundDominoed
+from engine.layout import End, Layout
+from engine.legal import LegalAction, LegalCommand, legal_actions
+from engine.scoring import Transfer
+from engine.seats import SEATS, PerSeat, Seat
+from engine.state import Hand, MatchState, OpeningPrivilege, Phase, acting_seat
+from engine.tiles import Tile
+
+
+class Audience(Enum):
+    """Who looks."""
+
+    SEAT_ONE = 1
+    SEAT_TWO = 2
+    DEVICE = 3
+    SPECTATOR = 4
+
+
+class StopReason(Enum):
+    """Why no clock runs."""
+
+    NOT_STARTED = 1
+    WAITING_FOR_CONTINUE = 2
+    HANDOVER = 3
+    OVER = 4
+    SUSPENDED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedClock:
+    """No clock runs; `ends_at_ns` is when the wait ends by itself, if it does (S2)."""
+
+    reason: StopReason
+    ends_at_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRound:
+    """The round as everyone sees it: hands and boneyard by their sizes."""
+
+    number: int
+    opening: OpeningPrivilege
+    layout: Layout
+    boneyard_size: int
+    passes: int
+    auction: Auction | None
+    auction_maximum_points: int
+    last_transfer: Transfer | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicView:
+    """What players, opponents and spectators share."""
+
+    version: int
+    shared_device: bool
+    phase: Phase
+    display_names: PerSeat[str | None]
+    balances: PerSeat[int]
+    banks_ns: PerSeat[int]
+    ready: PerSeat[bool]
+    hand_sizes: PerSeat[int]
+    turn: Seat | None
+    round: PublicRound | None
+    settlement: RoundDominoed | RoundBlocked | None
+    result: MatchWon | MatchAborted | None
+    final_hands: PerSeat[Hand] | None
+    clock: Decision | StoppedClock
+
+
+@dataclass(frozen=True, slots=True)
+class HandTile:
+    """A tile of the own hand and where it may be played now."""
+
+    tile: Tile
+    playable_ends: tuple[End, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnView:
+    """What one seat alone may see and do."""
+
+    seat: Seat
+    hand: tuple[HandTile, ...]
+    must_play: Tile | None
+    legal_actions: tuple[LegalAction, ...]
+
+
+def public_view(state: MatchState) -> PublicView:
+    """The part of the view that everyone may see."""
+    return PublicView(
+        version=state.version,
+        shared_device=state.options.shared_device,
+        phase=state.phase,
+        display_names=state.display_names,
+        balances=state.balances,
+        banks_ns=state.banks_ns,
+        ready=state.ready,
+        hand_sizes=_hand_sizes(state),
+        turn=state.turn,
+        round=_public_round(state),
+        settlement=state.settlement,
+        result=state.result,
+        final_hands=state.round.hands if state.round and state.result else None,
+        clock=_clock(state),
+    )
+
+
+def own_view(state: MatchState, audience: Audience) -> OwnView | None:
+    """The viewer's own part; None for a spectator. A device sees a hand only after Reveal (K7)."""
+    seat = _own_seat(state, audience)
+    if seat is None:
+        return None
+    actions = legal_actions(state, seat)
+    if state.round is None or (audience is Audience.DEVICE and state.revealed is not seat):
+        return OwnView(seat, (), None, actions)
+    ends: dict[Tile, tuple[End, ...]] = {}
+    for action in actions:
+        if isinstance(action, LegalCommand) and isinstance(action.command, cmd.PlayTile):
+            play = action.command
+            ends[play.tile] = (*ends.get(play.tile, ()), play.end)
+    hand = tuple(HandTile(tile, ends.get(tile, ())) for tile in state.round.hands[seat])
+    must_play = state.round.must_play if state.turn is seat else None
+    return OwnView(seat, hand, must_play, actions)
+
+
+def _own_seat(state: MatchState, audience: Audience) -> Seat | None:
+    match audience:
+        case Audience.SEAT_ONE:
+            return Seat.ONE
+        case Audience.SEAT_TWO:
+            return Seat.TWO
+        case Audience.DEVICE:
+            return acting_seat(state)
+        case Audience.SPECTATOR:
+            return None
+
+
+def _hand_sizes(state: MatchState) -> PerSeat[int]:
+    if state.round is None:
+        return PerSeat(0, 0)
+    return PerSeat(*(len(state.round.hands[seat]) for seat in SEATS))
+
+
+def _public_round(state: MatchState) -> PublicRound | None:
+    current = state.round
+    if current is None:
+        return None
+    auction, turn = current.auction, current.turn
+    return PublicRound(
+        number=current.number,
+        opening=current.opening,
+        layout=current.layout,
+        boneyard_size=len(current.boneyard),
+        passes=current.passes,
+        auction=auction,
+        auction_maximum_points=auction.maximum_points(turn, state.balances) if auction and turn else 0,
+        last_transfer=current.last_transfer,
+    )
+
+
+def _clock(state: MatchState) -> Decision | StoppedClock:
+    if state.result is not None:
+        return StoppedClock(StopReason.OVER, None)
+    if state.suspended_at_ns is not None:
+        return StoppedClock(StopReason.SUSPENDED, None)
+    if state.decision is not None:
+        return state.decision
+    if state.handover is not None:
+        return StoppedClock(StopReason.HANDOVER, None)
+    waiting_for_start = state.phase is Phase.NOT_STARTED
+    reason = StopReason.NOT_STARTED if waiting_for_start else StopReason.WAITING_FOR_CONTINUE
+    return StoppedClock(reason, state.waiting_until_ns)

@@ -1,0 +1,178 @@
+"""What the core needs of the outside world: a clock, a store, a bus, entropy. Adapters live in the sub-packages.
+
+Three kinds of "no" stay apart: a `Refusal` answers a player's request, the exceptions here report the environment, an
+assertion is a mistake of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.clock import Arrival, Decision, Verdict
+from engine.events import Step
+from engine.refusals import Refusal
+from engine.tiles import Tile
+from engine.view import Audience
+
+
+class StoreUnavailableError(Exception):
+    """The store cannot answer now. Whether a write was made is unknown; repeating it is safe."""
+
+
+class VersionConflictError(Exception):
+    """The match is no longer at the expected version; nothing was written."""
+
+
+class DuplicateCommandError(Exception):
+    """A command with this sender and id is stored already; nothing was written."""
+
+
+class DuplicateRequestError(Exception):
+    """A match or seat was already made for this request id; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """How a command stood to the clock when it was decided. `decision` is the one that ran for its sender, if any."""
+
+    arrival: Arrival
+    decision: Decision | None
+    error_bound_ns: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRecord:
+    """The outcome of a command, stored for good with the events that it brought, so that a repeat gets the same.
+
+    `sender` is the credential's audience, `body_hash` 32 bytes over the command and its expected version. `version` is
+    the version that the command made, or the current one when it was refused.
+    """
+
+    sender: Audience
+    command_id: str
+    body_hash: bytes
+    version: int
+    refusal: Refusal | None
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A token, known by the SHA-256 of its text (32 bytes), and what it is good for."""
+
+    token_hash: bytes
+    match_id: str
+    audience: Audience
+
+
+@dataclass(frozen=True, slots=True)
+class SeatRequest:
+    """A client's id for creating or joining, and what it got: kept so that a repeat gets the same."""
+
+    request_id: str
+    match_id: str
+    audience: Audience
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One change of a match, all or nothing, if it still stands at `expected_version` (0: it must not exist yet).
+
+    With `events` the version rises by one; without, only the records are written. `due_ns` and `live` describe the
+    match after the change. `invite_hash` is given once, with the first step of a match that can be joined.
+    """
+
+    match_id: str
+    expected_version: int
+    events: Step
+    due_ns: int | None
+    live: bool
+    record: CommandRecord | None = None
+    credentials: tuple[Credential, ...] = ()
+    seat_request: SeatRequest | None = None
+    invite_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DueMatch:
+    """A live match and when it needs the service next. A suspended match is due at once (`due_ns` is None)."""
+
+    match_id: str
+    due_ns: int | None
+
+
+class Store(Protocol):
+    """The system of record. Every method may raise `StoreUnavailableError`."""
+
+    async def append(self, change: Append) -> None:
+        """Write one change; when this returns it survives a crash of the machine.
+
+        Raises VersionConflictError, DuplicateCommandError or DuplicateRequestError (in that order of precedence:
+        duplicate command, duplicate request, conflict) without writing anything.
+        """
+
+    async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
+        """The steps of versions after_version + 1 and on, in order; empty when there are none."""
+
+    async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
+        """The stored outcome of a command."""
+
+    async def credential(self, token_hash: bytes) -> Credential | None:
+        """What a token is good for."""
+
+    async def add_credential(self, credential: Credential) -> None:
+        """Store a further token, durably."""
+
+    async def seat_request(self, request_id: str) -> SeatRequest | None:
+        """What a create or join request with this id got."""
+
+    async def match_for_invite(self, invite_hash: bytes) -> str | None:
+        """The id of the match that can be joined with the invite code of this hash."""
+
+    async def live_matches(self) -> Sequence[DueMatch]:
+        """Every match that is not over, earliest due first."""
+
+    async def close(self) -> None:
+        """Finish what was handed in and release the store."""
+
+
+class Clock(Protocol):
+    """Service time: nanoseconds since the Unix epoch on one line that never steps back, also across a restart."""
+
+    def now_ns(self) -> int:
+        """The service's time now."""
+
+    def arrival(self) -> Arrival:
+        """The stamp of a command whose last byte has just been taken over: an interval that holds its true arrival."""
+
+    def error_bound_ns(self) -> int:
+        """How far this line may be from the store's."""
+
+
+class Entropy(Protocol):
+    """Chance from the operating system."""
+
+    def token(self, prefix: str) -> str:
+        """A fresh unguessable token with this prefix (256 bits)."""
+
+    def match_id(self) -> str:
+        """A fresh random match id."""
+
+    def invite_code(self) -> str:
+        """A fresh unguessable code, short enough to read out."""
+
+    def deal(self) -> tuple[Tile, ...]:
+        """All 28 tiles in a uniformly random order."""
+
+
+class Bus(Protocol):
+    """Tells watchers, here and on other replicas, that a match has a new version. It may lose a message, never more."""
+
+    def publish(self, match_id: str, version: int) -> None:
+        """Say that the match is at this version."""
+
+    def subscribe(self, match_id: str, wake: Callable[[int], None]) -> Callable[[], None]:
+        """Call `wake(version)` at each new version until the returned function is called."""
