@@ -36,7 +36,7 @@ class Auction:
         return CREDIT_POINTS if bidder is self.jockey else 0
 
     def maximum_points(self, bidder: Seat, balances: PerSeat[int]) -> int:
-        """The largest bid whose net price the bidder can pay (auction.net-affordable, A1), perhaps below the minimum."""
+        """The largest bid whose net price the bidder can pay (auction.net-affordable, A1); maybe below the minimum."""
         return balances[bidder] + self.credit_points(bidder)
 
     def net_price_points(self, bid: StandingBid) -> int:

@@ -99,4 +99,3 @@ def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
 def _play(state: MatchState, seat: Seat, tile: Tile, end: End) -> LegalCommand:
     total = state.current.layout.total_after(tile, end)
     return LegalCommand(cmd.PlayTile(tile, end), total, play_transfer(state.balances, seat, total))
-

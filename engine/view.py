@@ -121,12 +121,13 @@ def public_view(state: MatchState) -> PublicView:
 
 
 def own_view(state: MatchState, audience: Audience) -> OwnView | None:
-    """The viewer's own part; None for a spectator. A device sees a hand only after Reveal (K7)."""
+    """The viewer's own part; None for a spectator. A shared device shows a hand only after Reveal (K7)."""
     seat = _own_seat(state, audience)
     if seat is None:
         return None
     actions = legal_actions(state, seat)
-    if state.round is None or (audience is Audience.DEVICE and state.revealed is not seat):
+    is_shared = state.options.shared_device or audience is Audience.DEVICE
+    if state.round is None or (is_shared and state.revealed is not seat):
         return OwnView(seat, (), None, actions)
     ends: dict[Tile, tuple[End, ...]] = {}
     for action in actions:

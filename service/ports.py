@@ -161,9 +161,6 @@ class Entropy(Protocol):
     def match_id(self) -> str:
         """A fresh random match id."""
 
-    def invite_code(self) -> str:
-        """A fresh unguessable code, short enough to read out."""
-
     def deal(self) -> tuple[Tile, ...]:
         """All 28 tiles in a uniformly random order."""
 

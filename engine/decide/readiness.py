@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from engine import commands as cmd
 from engine import events as ev
 from engine.deal import deal as deal_tiles
@@ -45,7 +43,7 @@ def deal_round(state: MatchState, now_ns: int, deal: tuple[Tile, ...]) -> ev.Ste
     else:  # opening.ranked: before the first round and after a blocked one
         turn, tile = ranked_opening(dealt.hands)
         round_dealt = ev.RoundDealt(number, dealt.hands, dealt.boneyard, turn, None, tile)
-    return round_dealt, timing.next_decision(replace(state, revealed=None), turn, now_ns)
+    return round_dealt, timing.next_decision(state, turn, now_ns)
 
 
 def _resign(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step:

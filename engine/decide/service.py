@@ -19,7 +19,7 @@ def decide_service(
     state: MatchState, command: cmd.ServiceCommand, *, now_ns: int, deal: tuple[Tile, ...]
 ) -> ServiceRuling:
     """The events of a service command, stored at `now_ns`; empty when there is nothing to do."""
-    if state.result is not None:
+    if state.result is not None and not _overturns(state, command):
         return Refusal(RefusalReason.MATCH_OVER)
     match command:
         case cmd.CheckClock(closed_ns):
@@ -48,6 +48,12 @@ def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Til
     if state.phase is Phase.NOT_STARTED:  # S2
         return (ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due),)
     return (ev.ContinueTimedOut(due), *deal_round(state, now_ns, deal))  # S2
+
+
+def _overturns(state: MatchState, command: cmd.ServiceCommand) -> bool:
+    """Whether a finished match becomes an abort: a command in time was found behind the settled expiry (F2, F5)."""
+    lost_on_time = isinstance(state.result, ev.MatchWon) and state.result.reason is ev.WinReason.TIME
+    return lost_on_time and isinstance(command, cmd.Abort) and command.reason is ev.AbortReason.TIMING_FAILURE
 
 
 def _leave(state: MatchState, command: cmd.Leave, now_ns: int) -> ServiceRuling:

@@ -47,7 +47,7 @@ def charge(state: MatchState, arrival: Arrival) -> ev.ClockStopped:
 
 
 def next_decision(state: MatchState, seat: Seat, now_ns: int) -> ev.Event:
-    """A fresh decision of `seat` (K2, K3), or the handover that stands before it on a shared device (K7)."""
-    if state.options.shared_device and state.revealed is not seat:
+    """A fresh decision of `seat` (K2, K3). It is never that of who looks at a shared device: a handover first (K7)."""
+    if state.options.shared_device:
         return ev.HandoverOpened(seat)
     return ev.ClockStarted(seat, now_ns)

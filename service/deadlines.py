@@ -1,0 +1,74 @@
+"""When each match needs the service next: one timer for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+
+from service.ports import Clock
+
+_SLACK_ENTRIES = 1024
+"""Stale heap entries tolerated before the heap is built anew."""
+
+
+class Deadlines:
+    """Calls `fire(match_id)` once `due_ns` of a match has passed. A later `arm` replaces the earlier one."""
+
+    def __init__(self, clock: Clock, fire: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._fire = fire
+        self._due: dict[str, int] = {}
+        self._heap: list[tuple[int, str]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def arm(self, match_id: str, due_ns: int | None) -> None:
+        """Set, move or (with None) lift the deadline of a match."""
+        if due_ns is None:
+            self._due.pop(match_id, None)
+            return
+        self._due[match_id] = due_ns
+        heappush(self._heap, (due_ns, match_id))
+        if len(self._heap) > 2 * len(self._due) + _SLACK_ENTRIES:
+            self._heap = [(due, match) for match, due in self._due.items()]
+            heapify(self._heap)
+        if self._timer is None or due_ns < self._timer_due_ns:
+            self._set_timer()
+
+    def oldest_overdue_ns(self) -> int:
+        """How long the most overdue match has been waiting, 0 when none is."""
+        return max(0, self._clock.now_ns() - self._heap[0][0]) if self._prune() else 0
+
+    def close(self) -> None:
+        """Stop firing."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due.clear()
+        self._heap.clear()
+
+    def _prune(self) -> bool:
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return bool(self._heap)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._prune():
+            self._timer_due_ns = self._heap[0][0]
+            delay_seconds = max(0, self._timer_due_ns - self._clock.now_ns()) / 1e9
+            self._timer = asyncio.get_running_loop().call_later(delay_seconds, self._run)
+
+    def _run(self) -> None:
+        self._timer = None
+        now_ns = self._clock.now_ns()
+        while self._prune() and self._heap[0][0] <= now_ns:
+            _, match_id = heappop(self._heap)
+            del self._due[match_id]
+            self._fire(match_id)
+        self._set_timer()

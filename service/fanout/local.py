@@ -1,0 +1,29 @@
+"""The bus of a service that is a single process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class LocalBus:
+    """Delivers at once, in the same event loop."""
+
+    def __init__(self) -> None:
+        self._wakes: dict[str, list[Callable[[int], None]]] = {}
+
+    def publish(self, match_id: str, version: int) -> None:
+        """Say that the match is at this version."""
+        for wake in tuple(self._wakes.get(match_id, ())):
+            wake(version)
+
+    def subscribe(self, match_id: str, wake: Callable[[int], None]) -> Callable[[], None]:
+        """Call `wake(version)` at each new version until the returned function is called."""
+        wakes = self._wakes.setdefault(match_id, [])
+        wakes.append(wake)
+
+        def unsubscribe() -> None:
+            wakes.remove(wake)
+            if not wakes and self._wakes.get(match_id) is wakes:
+                del self._wakes[match_id]
+
+        return unsubscribe

@@ -1,0 +1,124 @@
+"""One match's queue: commands in the order of their stamps, whatever happened to them on the way (K4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from engine.clock import Arrival
+from engine.commands import Command, ServiceCommand
+from engine.refusals import Refusal
+from engine.seats import Seat
+from engine.state import MatchState
+from engine.view import Audience
+from service.ports import CommandRecord, Credential, SeatRequest
+
+LINE_LIMIT = 64
+"""Requests that may wait for one match. Players wait for answers, so more than a few is a fault or an attack."""
+
+
+class LineFullError(Exception):
+    """Too many requests wait for this match already."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerOrder:
+    """A player's command with its stamp and the identity that makes a repeat recognisable.
+
+    `seat` is the token's; None for a shared device, which acts for the seat on turn.
+    """
+
+    command: Command
+    arrival: Arrival
+    seat: Seat | None
+    sender: Audience
+    command_id: str
+    body_hash: bytes
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOrder:
+    """A command of the service, with the credential and the client's request that a joining player stores with it."""
+
+    command: ServiceCommand
+    credential: Credential | None = None
+    seat_request: SeatRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An order that was carried out or refused: `state` is the match afterwards.
+
+    A player's outcome is the stored `record`; a service command that was refused says so by `refusal`.
+    """
+
+    state: MatchState
+    record: CommandRecord | None
+    repeated: bool = False
+    refusal: Refusal | None = None
+
+
+def _new_future() -> asyncio.Future[Done]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(order=True, slots=True)
+class Ticket:
+    """A place in the line. It keeps its place from the stamp on, while its sender is still being checked."""
+
+    stamp_ns: int
+    number: int
+    order: PlayerOrder | ServiceOrder | None = field(default=None, compare=False)
+    withdrawn: bool = field(default=False, compare=False)
+    done: asyncio.Future[Done] = field(default_factory=_new_future, compare=False)
+
+
+class Line:
+    """Tickets by stamp, then by entry."""
+
+    def __init__(self) -> None:
+        self._tickets: list[Ticket] = []
+        self._entered = 0
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
+        """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
+        if len(self._tickets) >= LINE_LIMIT:
+            raise LineFullError
+        self._entered += 1
+        ticket = Ticket(arrival.earliest_ns, self._entered, order)
+        heappush(self._tickets, ticket)
+        self._changed.set()
+        return ticket
+
+    def fill(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
+        """The sender was checked: this is what it asks."""
+        ticket.order = order
+        self._changed.set()
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """The sender was turned away; nobody waits for the answer."""
+        ticket.withdrawn = True
+        if not ticket.done.cancel():
+            ticket.done.exception()  # seen, so that nobody reports it as lost
+        self._changed.set()
+
+    def first(self) -> Ticket | None:
+        """The ticket with the earliest stamp, if any. It stays in the line until `leave`."""
+        while self._tickets and self._tickets[0].withdrawn:
+            heappop(self._tickets)
+        return self._tickets[0] if self._tickets else None
+
+    def leave(self, ticket: Ticket) -> None:
+        """Take a handled ticket out, wherever it stands by now."""
+        ticket.withdrawn = True
+
+    async def changed(self) -> None:
+        """Wait until somebody enters, is filled or withdraws."""
+        self._changed.clear()
+        await self._changed.wait()

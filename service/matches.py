@@ -1,0 +1,227 @@
+"""All matches of this server: found or loaded, created, joined, recovered after a stop, suspended before one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from base64 import b32encode
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from engine import events as ev
+from engine.clock import Arrival
+from engine.commands import Leave, ResumeClocks, ServiceCommand, SuspendClocks, TakeSeat
+from engine.evolve import advance
+from engine.seats import Seat
+from engine.state import MatchState
+from engine.view import Audience
+from service.line import Done, ServiceOrder
+from service.match import Match, Services
+from service.ports import Append, Credential, DuplicateRequestError, SeatRequest
+
+CACHED_MATCHES = 10_000
+"""Idle matches kept in memory; an older one is read from the store when it is needed again."""
+TOKEN_PREFIXES = {
+    Audience.SEAT_ONE: "sbs_",
+    Audience.SEAT_TWO: "sbs_",
+    Audience.DEVICE: "sbd_",
+    Audience.SPECTATOR: "sbw_",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewMatch:
+    """What a player asks for when creating a match. Lengths in nanoseconds."""
+
+    request_id: str
+    shared_device: bool
+    display_name: str
+    second_display_name: str
+    start_timeout_ns: int
+    continue_timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A seat taken: the token is shown once and kept only as a hash."""
+
+    match_id: str
+    state: MatchState
+    audience: Audience
+    token: str
+    spectator_token: str = ""
+    invite_code: str = ""
+
+
+class CannotJoinError(Exception):
+    """The invite code is unknown, or the seat is taken."""
+
+
+def token_hash(token: str) -> bytes:
+    """What is stored of a token: its SHA-256, 32 bytes. Tokens are 256 random bits, so no salt is needed."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def invite_code(request_id: str, match_id: str) -> str:
+    """The invite code of a match: 50 bits, the same for a repeated request, derivable by nobody else."""
+    digest = hashlib.sha256(f"invite {request_id} {match_id}".encode()).digest()
+    text = b32encode(digest)[:10].decode()
+    return f"{text[:5]}-{text[5:]}"
+
+
+def invite_hash(code: str) -> bytes:
+    """What is stored of an invite code; case, dashes and blanks do not matter."""
+    plain = "".join(letter for letter in code.upper() if letter.isalnum())
+    return hashlib.sha256(f"invite code {plain}".encode()).digest()
+
+
+def _request_key(request_id: str) -> str:
+    return hashlib.sha256(f"request {request_id}".encode()).hexdigest()
+
+
+class Matches:
+    """The registry of `Match` objects, bounded, and what concerns more than one command."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._matches: OrderedDict[str, Match] = OrderedDict()
+
+    def get(self, match_id: str) -> Match:
+        """The match with this id; whether it exists shows when its state is read."""
+        match = self._matches.get(match_id)
+        if match is None:
+            match = self._matches[match_id] = Match(match_id, self._services)
+            self._evict()
+        self._matches.move_to_end(match_id)
+        return match
+
+    def wake(self, match_id: str) -> None:
+        """A deadline of this match has passed."""
+        self.get(match_id).wake()
+
+    async def create(self, new: NewMatch) -> Admission:
+        """Make a match, or find the one that this request made before."""
+        earlier = await self._services.store.seat_request(_request_key(new.request_id))
+        if earlier is None:
+            try:
+                return await self._create(new)
+            except DuplicateRequestError:  # the same request at the same time
+                earlier = await self._services.store.seat_request(_request_key(new.request_id))
+        assert earlier is not None
+        return await self._readmit(new.request_id, earlier)
+
+    async def join(self, request_id: str, code: str, display_name: str) -> Admission:
+        """Take seat TWO of the match with this invite code. Raises CannotJoinError."""
+        store = self._services.store
+        earlier = await store.seat_request(_request_key(request_id))
+        if earlier is not None:
+            return await self._readmit(request_id, earlier)
+        match_id = await store.match_for_invite(invite_hash(code))
+        if match_id is None:
+            raise CannotJoinError
+        token, credential = self._new_token(match_id, Audience.SEAT_TWO)
+        order = ServiceOrder(
+            TakeSeat(Seat.TWO, display_name),
+            credential,
+            SeatRequest(_request_key(request_id), match_id, Audience.SEAT_TWO),
+        )
+        try:
+            done = await self._carry_out(match_id, order)
+        except DuplicateRequestError:
+            return await self.join(request_id, code, display_name)
+        if done.refusal is not None:
+            raise CannotJoinError
+        return Admission(match_id, done.state, Audience.SEAT_TWO, token)
+
+    async def leave(self, match_id: str, seat: Seat) -> Done:
+        """Leave before the start; `Done.refusal` says why not."""
+        return await self._carry_out(match_id, ServiceOrder(Leave(seat)))
+
+    async def recover(self) -> int:
+        """After a start: arm every live match with its exact deadline, resume suspended ones. Returns their number."""
+        live = await self._services.store.live_matches()
+        for match in live:
+            if match.due_ns is not None:
+                self._services.deadlines.arm(match.match_id, match.due_ns)
+        suspended = [match.match_id for match in live if match.due_ns is None]
+        await self._command_all(suspended, ResumeClocks())
+        return len(live)
+
+    async def suspend(self) -> int:
+        """Before a planned stop: stop the clocks of every live match (F4). Returns their number."""
+        live = [match.match_id for match in await self._services.store.live_matches() if match.due_ns is not None]
+        await self._command_all(live, SuspendClocks())
+        return len(live)
+
+    def send_away(self) -> None:
+        """Ask every stream to end with its resume point."""
+        for match in self._matches.values():
+            match.send_away()
+
+    async def _command_all(self, match_ids: list[str], command: ServiceCommand) -> None:
+        """Give one command to many matches, a bounded number at a time, sharing commits."""
+        gate = asyncio.Semaphore(256)
+
+        async def one(match_id: str) -> None:
+            async with gate:
+                await self._carry_out(match_id, ServiceOrder(command))
+
+        await asyncio.gather(*(one(match_id) for match_id in match_ids))
+
+    async def _carry_out(self, match_id: str, order: ServiceOrder) -> Done:
+        arrival = Arrival.at(self._services.clock.now_ns())
+        return await self.get(match_id).enter(arrival, order).done
+
+    async def _create(self, new: NewMatch) -> Admission:
+        match_id = self._services.entropy.match_id()
+        audience = Audience.DEVICE if new.shared_device else Audience.SEAT_ONE
+        token, credential = self._new_token(match_id, audience)
+        spectator_token, spectator = self._new_token(match_id, Audience.SPECTATOR)
+        code = "" if new.shared_device else invite_code(new.request_id, match_id)
+        step = _first_step(new, self._services.clock.now_ns())
+        state = advance(None, step)
+        await self._services.store.append(
+            Append(
+                match_id=match_id,
+                expected_version=0,
+                events=step,
+                due_ns=state.due_ns,
+                live=True,
+                credentials=(credential, spectator),
+                seat_request=SeatRequest(_request_key(new.request_id), match_id, audience),
+                invite_hash=invite_hash(code) if code else None,
+            ),
+        )
+        self._services.metrics.step(step)
+        self._services.deadlines.arm(match_id, state.due_ns)
+        return Admission(match_id, state, audience, token, spectator_token, code)
+
+    async def _readmit(self, request_id: str, earlier: SeatRequest) -> Admission:
+        """The answer of a repeated create or join: the same match and seat, fresh tokens."""
+        match_id, audience = earlier.match_id, earlier.audience
+        state = await self.get(match_id).state()
+        token, credential = self._new_token(match_id, audience)
+        await self._services.store.add_credential(credential)
+        if audience is Audience.SEAT_TWO:
+            return Admission(match_id, state, audience, token)
+        spectator_token, spectator = self._new_token(match_id, Audience.SPECTATOR)
+        await self._services.store.add_credential(spectator)
+        code = "" if audience is Audience.DEVICE else invite_code(request_id, match_id)
+        return Admission(match_id, state, audience, token, spectator_token, code)
+
+    def _new_token(self, match_id: str, audience: Audience) -> tuple[str, Credential]:
+        token = self._services.entropy.token(TOKEN_PREFIXES[audience])
+        return token, Credential(token_hash(token), match_id, audience)
+
+    def _evict(self) -> None:
+        """Forget the longest unused match that nobody needs, when there are too many."""
+        if len(self._matches) > CACHED_MATCHES:
+            idle = next((match_id for match_id, match in self._matches.items() if match.is_idle), None)
+            if idle is not None:
+                del self._matches[idle]
+
+
+def _first_step(new: NewMatch, now_ns: int) -> ev.Step:
+    created = ev.MatchCreated(now_ns, new.shared_device, new.start_timeout_ns, new.continue_timeout_ns)
+    one = ev.PlayerSeated(Seat.ONE, new.display_name)
+    return (created, one, ev.PlayerSeated(Seat.TWO, new.second_display_name)) if new.shared_device else (created, one)

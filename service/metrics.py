@@ -1,0 +1,146 @@
+"""Prometheus metrics. Labels are closed sets, created before the first sample; never ids, players or texts."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+from engine import commands as cmd
+from engine import events as ev
+from engine.refusals import Refusal, RefusalReason
+
+_COMMANDS = (
+    cmd.Start,
+    cmd.Continue,
+    cmd.Reveal,
+    cmd.DeclineBidding,
+    cmd.Bid,
+    cmd.Raise,
+    cmd.AcceptBid,
+    cmd.PlayTile,
+    cmd.DrawTile,
+    cmd.Pass,
+    cmd.Resign,
+)
+_LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+GRPC_CODES = (
+    "OK",
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+)
+
+
+class Metrics:
+    """Every metric of a process, on a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        commands = Counter(
+            "specbid_commands",
+            "Commands decided, by kind and by what became of them ('accepted' or the reason of refusal).",
+            ["kind", "outcome"],
+            registry=self.registry,
+        )
+        outcomes = ("accepted", *(reason.name.lower() for reason in RefusalReason))
+        self._commands = {
+            (kind, outcome): commands.labels(kind.__name__, outcome) for kind in _COMMANDS for outcome in outcomes
+        }
+        results = Counter("specbid_matches_finished", "Matches that ended, by how.", ["result"], registry=self.registry)
+        self._results = {reason: results.labels(reason.value) for reason in (*ev.WinReason, *ev.AbortReason)}
+        self._created = Counter("specbid_matches_created", "Matches created.", registry=self.registry)
+        rounds = Counter("specbid_rounds_finished", "Rounds that ended, by how.", ["ending"], registry=self.registry)
+        self._dominoed, self._blocked = rounds.labels("domino"), rounds.labels("blocked")
+        self.streams = Gauge("specbid_streams_open", "Watch and play streams open now.", registry=self.registry)
+        self.arrival_to_commit = Histogram(
+            "specbid_arrival_to_commit_seconds",
+            "From the stamp of a command to its outcome being durable.",
+            buckets=_LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._grpc_started = Counter(
+            "grpc_server_started", "Calls begun.", ["grpc_service", "grpc_method"], registry=self.registry
+        )
+        self._grpc_handled = Counter(
+            "grpc_server_handled",
+            "Calls ended, by status code.",
+            ["grpc_service", "grpc_method", "grpc_code"],
+            registry=self.registry,
+        )
+        self._grpc_seconds = Histogram(
+            "grpc_server_handling_seconds",
+            "Duration of unary calls.",
+            ["grpc_service", "grpc_method"],
+            buckets=_LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+
+    def serve(self, host: str, port: int) -> int:
+        """Offer the metrics over HTTP until `stop`; returns the port."""
+        self._server, self._thread = start_http_server(port, addr=host, registry=self.registry)
+        return int(self._server.server_port)
+
+    def stop(self) -> None:
+        """Stop offering the metrics."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def command(self, command: cmd.Command, refusal: Refusal | None) -> None:
+        """A command was decided and stored."""
+        outcome = "accepted" if refusal is None else refusal.reason.name.lower()
+        self._commands[type(command), outcome].inc()
+
+    def step(self, step: ev.Step) -> None:
+        """A step was stored."""
+        for event in step:
+            match event:
+                case ev.MatchWon() | ev.MatchAborted():
+                    self._results[event.reason].inc()
+                case ev.RoundDominoed():
+                    self._dominoed.inc()
+                case ev.RoundBlocked():
+                    self._blocked.inc()
+                case ev.MatchCreated():
+                    self._created.inc()
+                case _:
+                    pass
+
+    def method(self, service: str, method: str) -> MethodMetrics:
+        """The metrics of one gRPC method."""
+        return MethodMetrics(
+            self._grpc_started.labels(service, method),
+            {code: self._grpc_handled.labels(service, method, code) for code in GRPC_CODES},
+            self._grpc_seconds.labels(service, method),
+        )
+
+
+class MethodMetrics:
+    """The metrics of one gRPC method, with its children looked up once."""
+
+    def __init__(self, started: Counter, handled: dict[str, Counter], seconds: Histogram) -> None:
+        self._started = started
+        self._handled = handled
+        self._seconds = seconds
+
+    def started(self) -> None:
+        """A call began."""
+        self._started.inc()
+
+    def handled(self, code: str, seconds: float | None) -> None:
+        """A call ended; `seconds` for unary calls only."""
+        self._handled[code].inc()
+        if seconds is not None:
+            self._seconds.observe(seconds)

@@ -1,0 +1,1 @@
+"""The gRPC edge: check, call, map, answer."""

@@ -1,0 +1,129 @@
+"""Commands on their way in: who may send what, and the reading side of PlayMatch."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from engine.clock import Arrival
+from engine.seats import Seat
+from engine.view import Audience
+from service.line import Done, LineFullError, PlayerOrder
+from service.match import Match
+from service.ports import Credential
+from service.rpc import requests
+from service.rpc.arrival import Stamped
+from service.rpc.edge import Context, message_of, status_for
+from service.rpc.statuses import PERMISSION_DENIED, RETRY_SECONDS, TOO_MANY_COMMANDS, StatusError, malformed
+from service.rpc.streams import Answer, Outbox, Presenter
+from service.rpc.wire import SubMessage
+from spectacularbid.v1 import match_service_pb2 as pb
+
+UNANSWERED_COMMANDS = 16
+"""Commands of one PlayMatch stream that may wait for their answers."""
+_SEATS = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO, Audience.DEVICE: None}
+_played_outcome = SubMessage(pb.PlayMatchResponse.DESCRIPTOR, "outcome")
+
+
+def seat_of(credential: Credential) -> Seat | None:
+    """The seat that a token may act for, None for a shared device. Raises PERMISSION_DENIED for a spectator."""
+    if credential.audience not in _SEATS:
+        raise StatusError(PERMISSION_DENIED)
+    return _SEATS[credential.audience]
+
+
+def order_of(credential: Credential, fields: requests.CommandFields, arrival: Arrival) -> PlayerOrder:
+    """The command as the match's line takes it."""
+    seat = seat_of(credential)
+    if fields.resigning is not None and credential.audience is not Audience.DEVICE:
+        raise malformed("command.resign.seat", "resign.seat is for a shared device only")
+    return PlayerOrder(
+        command=fields.command,
+        arrival=arrival,
+        seat=fields.resigning or seat,
+        sender=credential.audience,
+        command_id=fields.command_id,
+        body_hash=fields.body_hash,
+        expected_version=fields.expected_version,
+    )
+
+
+async def opening_of(context: Context) -> pb.PlayMatchOpen:
+    """The first message of a PlayMatch stream."""
+    received = await _next(context)
+    if received is None or received[0].WhichOneof("message") != "open":
+        raise malformed("open", "the first message of PlayMatch must be open")
+    return received[0].open
+
+
+async def _next(context: Context) -> tuple[pb.PlayMatchRequest, Arrival] | None:
+    """The next message and its stamp; None when the client has said its last."""
+    stamped: object = await context.read()
+    if not isinstance(stamped, Stamped):
+        return None
+    message = message_of(stamped)
+    assert isinstance(message, pb.PlayMatchRequest)
+    return message, stamped.arrival
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReader:
+    """Stamps and enters the commands of one stream; the answers go to its outbox."""
+
+    match: Match
+    credential: Credential
+    presenter: Presenter
+    outbox: Outbox
+
+    async def read(self, context: Context) -> None:
+        """Read to the end. Nothing here waits for an answer, so no stamp is late by one."""
+        try:
+            while (received := await _next(context)) is not None:
+                message, arrival = received
+                if message.WhichOneof("message") != "command":
+                    raise malformed("command", "every message of PlayMatch but the first must be a command")
+                self._enter(message.command, arrival)
+        finally:
+            self.outbox.close()
+
+    def _enter(self, message: pb.PlayMatchCommand, arrival: Arrival) -> None:
+        if self.outbox.pending >= UNANSWERED_COMMANDS:
+            self._turn_away(message.command_id, StatusError(TOO_MANY_COMMANDS))
+            return
+        try:
+            fields = requests.command_fields(message)
+            ticket = self.match.enter(arrival, order_of(self.credential, fields, arrival))
+        except (StatusError, LineFullError) as error:
+            self._turn_away(message.command_id, error)
+            return
+        self.outbox.expect()
+        ticket.done.add_done_callback(lambda done: self.outbox.put(self._answer(fields, done), expected=True))
+
+    def _turn_away(self, command_id: str, error: Exception) -> None:
+        async def answer() -> tuple[int | None, bytes]:
+            return None, _command_error(command_id, error)
+
+        self.outbox.put(answer, expected=False)
+
+    def _answer(self, fields: requests.CommandFields, future: asyncio.Future[Done]) -> Answer:
+        async def answer() -> tuple[int | None, bytes]:
+            try:
+                done = future.result()
+                data = _played_outcome(await self.presenter.outcome(fields, done))
+            except Exception as error:  # noqa: BLE001  an answer of its own, so that the stream goes on
+                return None, _command_error(fields.command_id, error)
+            assert done.record is not None
+            is_new = done.record.refusal is None and not done.repeated
+            return (done.record.version if is_new else None), data
+
+        return answer
+
+
+def _command_error(command_id: str, error: Exception) -> bytes:
+    status = status_for(error)
+    message = pb.CommandError(
+        command_id=command_id, code=status.code.value[0], reason=status.reason, message=status.message
+    )
+    if status.retry:
+        message.retry_after.seconds = RETRY_SECONDS
+    return pb.PlayMatchResponse(error=message).SerializeToString()

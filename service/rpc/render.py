@@ -1,0 +1,226 @@
+"""Views and updates to bytes: built once a version and audience, serialized once, joined for each stream."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from typing import NamedTuple
+
+from engine import commands as cmd
+from engine import view as vw
+from engine.clock import Decision
+from engine.events import MatchWon, RoundDominoed
+from engine.layout import PlacedTile
+from engine.legal import LegalAction, LegalBids
+from engine.seats import SEATS
+from engine.state import MatchState, OpeningPrivilege, Phase
+from engine.tiles import HIGHEST_PIP
+from service.rpc import facts
+from service.rpc.wire import SubMessage
+from spectacularbid.v1 import commands_pb2, events_pb2, views_pb2
+
+CACHED_VIEWS = 4096
+"""Matches whose current views are kept serialized."""
+DIGEST_BYTES = 8
+_PHASES = {phase: views_pb2.Phase.Value("PHASE_" + phase.name) for phase in Phase}
+_OPENINGS = {
+    opening: views_pb2.OpeningPrivilege.Value("OPENING_PRIVILEGE_" + opening.name) for opening in OpeningPrivilege
+}
+_STOPS = {reason: views_pb2.StopReason.Value("STOP_REASON_" + reason.name) for reason in vw.StopReason}
+_PLACED = {
+    PlacedTile(first, second): views_pb2.PlacedTile(first=first, second=second)
+    for first in range(HIGHEST_PIP + 1)
+    for second in range(HIGHEST_PIP + 1)
+}
+_public_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "public")
+_own_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "own")
+_PLAIN_COMMANDS: dict[type[cmd.Command], commands_pb2.Command] = {
+    cmd.Start: commands_pb2.Command(start=commands_pb2.Start()),
+    cmd.Continue: commands_pb2.Command(continue_round=commands_pb2.Continue()),
+    cmd.Reveal: commands_pb2.Command(reveal=commands_pb2.Reveal()),
+    cmd.DeclineBidding: commands_pb2.Command(decline_bidding=commands_pb2.DeclineBidding()),
+    cmd.AcceptBid: commands_pb2.Command(accept_bid=commands_pb2.AcceptBid()),
+    cmd.DrawTile: commands_pb2.Command(draw_tile=commands_pb2.DrawTile()),
+    cmd.Pass: commands_pb2.Command(pass_turn=commands_pb2.Pass()),
+}
+
+
+class RenderedView(NamedTuple):
+    """A serialized MatchView and its digest."""
+
+    data: bytes
+    digest: bytes
+
+
+class _Version(NamedTuple):
+    state: MatchState
+    public: bytes
+    views: dict[vw.Audience, RenderedView]
+
+
+class Renderer:
+    """Serialized views by match and audience, for the version last asked for."""
+
+    def __init__(self) -> None:
+        self._versions: OrderedDict[str, _Version] = OrderedDict()
+
+    def view(self, match_id: str, state: MatchState, audience: vw.Audience) -> RenderedView:
+        """The view of a match for an audience."""
+        version = self._version(match_id, state)
+        rendered = version.views.get(audience)
+        if rendered is None:
+            own = vw.own_view(state, audience)
+            data = version.public
+            if own is not None:
+                data += _own_field(own_message(own).SerializeToString())
+            rendered = RenderedView(data, hashlib.sha256(data).digest()[:DIGEST_BYTES])
+            version.views[audience] = rendered
+        return rendered
+
+    def _version(self, match_id: str, state: MatchState) -> _Version:
+        version = self._versions.get(match_id)
+        if version is None or version.state is not state:
+            public = _public_field(public_message(match_id, vw.public_view(state)).SerializeToString())
+            version = self._versions[match_id] = _Version(state, public, {})
+            self._versions.move_to_end(match_id)
+            if len(self._versions) > CACHED_VIEWS:
+                self._versions.popitem(last=False)
+        return version
+
+
+def public_message(match_id: str, view: vw.PublicView) -> views_pb2.PublicView:
+    """What everyone may see."""
+    message = views_pb2.PublicView(
+        match_id=match_id,
+        version=view.version,
+        mode=views_pb2.MATCH_MODE_SHARED_DEVICE if view.shared_device else views_pb2.MATCH_MODE_ONLINE,
+        phase=_PHASES[view.phase],
+        players=_players(view),
+        turn=facts.SEAT_NUMBERS[view.turn],
+        settlement=_settlement(view),
+        result=_result(view),
+        clock=_clock(view),
+    )
+    current = view.round
+    if current is not None:
+        message.round_number = current.number
+        message.opening = _OPENINGS[current.opening]
+        message.boneyard_size = current.boneyard_size
+        message.passes = current.passes
+        _set_layout(message.layout, current)
+        if current.auction is not None:
+            _set_auction(message.auction, current)
+        if current.last_transfer is not None:
+            message.last_transfer.CopyFrom(facts.transfer_message(current.last_transfer) or events_pb2.Transfer())
+    return message
+
+
+def _players(view: vw.PublicView) -> list[views_pb2.PlayerView]:
+    return [
+        views_pb2.PlayerView(
+            seat=facts.SEAT_NUMBERS[seat],
+            display_name=view.display_names[seat] or "",
+            seated=view.display_names[seat] is not None,
+            balance_points=view.balances[seat],
+            hand_size=view.hand_sizes[seat],
+            bank_remaining_ns=view.banks_ns[seat],
+            ready=view.ready[seat],
+        )
+        for seat in SEATS
+    ]
+
+
+def _set_layout(message: views_pb2.LayoutView, current: vw.PublicRound) -> None:
+    layout = current.layout
+    message.main_line.extend([_PLACED[placed] for placed in layout.main_line])
+    if layout.spinner_index is not None:
+        message.spinner_index = layout.spinner_index
+        message.north.extend([_PLACED[placed] for placed in layout.north])
+        message.south.extend([_PLACED[placed] for placed in layout.south])
+    for end, value, counts in layout.ends:
+        message.ends.add(end=facts.END_NUMBERS[end], value=value, counts=counts)
+    message.exposed_total = layout.exposed_total
+
+
+def _set_auction(message: views_pb2.AuctionView, current: vw.PublicRound) -> None:
+    auction = current.auction
+    assert auction is not None
+    message.jockey = facts.SEAT_NUMBERS[auction.jockey]
+    message.credit_points = auction.credit_points(auction.jockey)
+    message.minimum_points = auction.minimum_points
+    message.maximum_points = current.auction_maximum_points
+    if auction.standing is not None:
+        message.bidder = facts.SEAT_NUMBERS[auction.standing.bidder]
+        message.standing_points = auction.standing.points
+        message.net_price_points = auction.net_price_points(auction.standing)
+
+
+def _settlement(view: vw.PublicView) -> views_pb2.SettlementView | None:
+    if view.settlement is None:
+        return None
+    if isinstance(view.settlement, RoundDominoed):
+        return views_pb2.SettlementView(dominoed=facts.dominoed_message(view.settlement))
+    return views_pb2.SettlementView(blocked=facts.blocked_message(view.settlement))
+
+
+def _result(view: vw.PublicView) -> views_pb2.ResultView | None:
+    if view.result is None:
+        return None
+    hands = facts.shown_hands(view.final_hands) if view.final_hands else []
+    if isinstance(view.result, MatchWon):
+        return views_pb2.ResultView(won=facts.won_message(view.result), rated=True, hands=hands)
+    return views_pb2.ResultView(aborted=facts.aborted_message(view.result), hands=hands)
+
+
+def _clock(view: vw.PublicView) -> views_pb2.ClockView:
+    clock = view.clock
+    if isinstance(clock, Decision):
+        running = views_pb2.RunningClock(
+            seat=facts.SEAT_NUMBERS[clock.seat],
+            started_at_unix_ns=clock.started_at_ns,
+            delay_ends_at_unix_ns=clock.delay_ends_at_ns,
+            deadline_unix_ns=clock.deadline_ns,
+        )
+        return views_pb2.ClockView(running=running)
+    stopped = views_pb2.StoppedClock(reason=_STOPS[clock.reason], ends_at_unix_ns=clock.ends_at_ns)
+    return views_pb2.ClockView(stopped=stopped)
+
+
+def own_message(own: vw.OwnView) -> views_pb2.OwnView:
+    """What one seat alone may see."""
+    return views_pb2.OwnView(
+        seat=facts.SEAT_NUMBERS[own.seat],
+        hand=[
+            views_pb2.HandTile(
+                tile=facts.TILES[held.tile], playable_ends=[facts.END_NUMBERS[end] for end in held.playable_ends]
+            )
+            for held in own.hand
+        ],
+        must_play=facts.TILES[own.must_play] if own.must_play else None,
+        legal_actions=[_action(action) for action in own.legal_actions],
+    )
+
+
+def _action(action: LegalAction) -> views_pb2.LegalAction:
+    if isinstance(action, LegalBids):
+        bids = views_pb2.BidRange(
+            minimum_points=action.minimum,
+            maximum_points=action.maximum,
+            step_points=action.step,
+            credit_points=action.credit,
+        )
+        is_first = action.kind is cmd.Bid
+        return views_pb2.LegalAction(make_bid=bids) if is_first else views_pb2.LegalAction(raise_bid=bids)
+    return views_pb2.LegalAction(
+        command=command_message(action.command),
+        exposed_total=action.exposed_total,
+        transfer=facts.transfer_message(action.transfer),
+    )
+
+
+def command_message(command: cmd.Command) -> commands_pb2.Command:
+    """A command ready to send back."""
+    if isinstance(command, cmd.PlayTile):
+        play = commands_pb2.PlayTile(tile=facts.TILES[command.tile], end=facts.END_NUMBERS[command.end])
+        return commands_pb2.Command(play_tile=play)
+    return _PLAIN_COMMANDS[type(command)]

@@ -1,0 +1,117 @@
+"""The gRPC server: handlers by method, options, health, and the drain (design of the options: measured grpc facts)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from service.metrics import Metrics
+from service.ports import Clock
+from service.rpc import edge, rules_service
+from service.rpc.arrival import stamping
+from service.rpc.edge import StreamHandler, UnaryHandler
+from service.rpc.match_service import MatchService
+from service.rpc.time_service import TimeService
+from spectacularbid.v1 import match_service_pb2 as pb
+from spectacularbid.v1 import rules_service_pb2, time_service_pb2
+
+M = TypeVar("M", bound=Message)
+
+LARGEST_REQUEST_BYTES = 16 * 1024
+LARGEST_METADATA_BYTES = 8 * 1024
+OPTIONS = (
+    ("grpc.so_reuseport", 0),  # two servers on one port would go unnoticed
+    ("grpc.max_receive_message_length", LARGEST_REQUEST_BYTES),
+    ("grpc.max_metadata_size", LARGEST_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", LARGEST_METADATA_BYTES),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # grpc.keepalive_timeout_ms has no effect
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),  # clients may ping every 20 s
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+class GrpcServer:
+    """The listening server with its health service."""
+
+    def __init__(self, address: str, match_service: MatchService, clock: Clock, metrics: Metrics) -> None:
+        self._server = grpc.aio.server(options=OPTIONS)
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._services = (
+            pb.DESCRIPTOR.services_by_name["MatchService"],
+            rules_service_pb2.DESCRIPTOR.services_by_name["RulesService"],
+            time_service_pb2.DESCRIPTOR.services_by_name["TimeService"],
+        )
+        matches, rules, time = (_Adapter(service, clock, metrics) for service in self._services)
+        matches.unary("CreateMatch", pb.CreateMatchRequest, match_service.create_match)
+        matches.unary("JoinMatch", pb.JoinMatchRequest, match_service.join_match)
+        matches.unary("GetMatch", pb.GetMatchRequest, match_service.get_match)
+        matches.unary("LeaveMatch", pb.LeaveMatchRequest, match_service.leave_match)
+        matches.unary("SubmitCommand", pb.SubmitCommandRequest, match_service.submit_command)
+        matches.stream("WatchMatch", pb.WatchMatchRequest, match_service.watch_match)
+        matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)
+        rules.unary("GetRules", rules_service_pb2.GetRulesRequest, rules_service.get_rules)
+        time.unary("Sync", time_service_pb2.SyncRequest, TimeService(clock).sync)
+        self._server.add_generic_rpc_handlers(tuple(adapter.handlers() for adapter in (matches, rules, time)))
+        self.port = self._server.add_insecure_port(address)
+
+    def offer_reflection(self) -> None:
+        """Let tools list the services; for development."""
+        names = [service.full_name for service in self._services]
+        reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+
+    async def start(self) -> None:
+        """Listen, and report health."""
+        await self._server.start()
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+
+    async def refuse_new_clients(self) -> None:
+        """First part of the drain: health says NOT_SERVING, everything is still served."""
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Last part of the drain: close the listener and wait for calls to end."""
+        await self._server.stop(grace_seconds)
+
+    async def _set_health(self, status: int) -> None:
+        for name in ("", *(service.full_name for service in self._services)):
+            await self._health.set(name, status)
+
+
+class _Adapter:
+    """The gRPC method handlers of one service: deserializers that stamp, answers that are bytes already."""
+
+    def __init__(self, service: ServiceDescriptor, clock: Clock, metrics: Metrics) -> None:
+        self._service = service
+        self._clock = clock
+        self._metrics = metrics
+        # Any: each method has a request type of its own, checked where the handler is made.
+        self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+
+    def unary(self, name: str, kind: type[M], handler: UnaryHandler[M]) -> None:
+        """Serve a unary method."""
+        call = edge.unary(handler, self._metrics.method(self._service.full_name, name))
+        self._handlers[name] = grpc.unary_unary_rpc_method_handler(call, stamping(kind, self._clock), _as_it_is)
+
+    def stream(self, name: str, kind: type[M], handler: StreamHandler[M]) -> None:
+        """Serve a server-streaming or bidirectional method."""
+        call = edge.stream(handler, self._metrics.method(self._service.full_name, name))
+        bidirectional = self._service.methods_by_name[name].client_streaming
+        make = grpc.stream_stream_rpc_method_handler if bidirectional else grpc.unary_stream_rpc_method_handler
+        self._handlers[name] = make(call, stamping(kind, self._clock), _as_it_is)
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """All of them; every method of the service must have one."""
+        assert set(self._handlers) == set(self._service.methods_by_name.keys())
+        return grpc.method_handlers_generic_handler(self._service.full_name, self._handlers)
+
+
+def _as_it_is(data: bytes) -> bytes:
+    return data

@@ -1,0 +1,117 @@
+"""Errors on the wire: one table from what went wrong to a gRPC status with its google.rpc details."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+from service.line import LineFullError
+from service.match import UnknownMatchError
+from service.matches import CannotJoinError
+from service.ports import StoreUnavailableError
+
+DOMAIN = "spectacularbid"
+RETRY_SECONDS = 1
+_DETAILS_KEY = "grpc-status-details-bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer other than an outcome. `reason` is ErrorInfo's, `message` is for people and holds no internals."""
+
+    code: grpc.StatusCode
+    reason: str
+    message: str
+    field: str = ""
+    error_id: str = ""
+    retry: bool = False
+
+    def trailing_metadata(self) -> tuple[tuple[str, bytes], ...]:
+        """The rich error model's trailer: ErrorInfo always, BadRequest and RetryInfo where they fit."""
+        variables = {"error_id": self.error_id} if self.error_id else {}
+        details = [_packed(error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=variables))]
+        if self.field:
+            violation = error_details_pb2.BadRequest.FieldViolation(field=self.field, description=self.message)
+            details.append(_packed(error_details_pb2.BadRequest(field_violations=[violation])))
+        if self.retry:
+            delay = duration_pb2.Duration(seconds=RETRY_SECONDS)
+            details.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
+        status = status_pb2.Status(code=self.code.value[0], message=self.message, details=details)
+        return ((_DETAILS_KEY, status.SerializeToString()),)
+
+
+class StatusError(Exception):
+    """Ends a call with `status`."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.reason)
+        self.status = status
+
+
+def _packed(
+    detail: error_details_pb2.ErrorInfo | error_details_pb2.BadRequest | error_details_pb2.RetryInfo,
+) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(detail)
+    return packed
+
+
+def malformed(field: str, message: str) -> StatusError:
+    """A request that no client of ours would send."""
+    return StatusError(Status(grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_REQUEST", message, field))
+
+
+UNREADABLE = Status(
+    grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_REQUEST", "the request is not a valid protobuf message of this method"
+)
+UNAUTHENTICATED = Status(
+    grpc.StatusCode.UNAUTHENTICATED,
+    "INVALID_TOKEN",
+    "send the metadata 'authorization: Bearer <token>' exactly once, with the token of this match",
+)
+PERMISSION_DENIED = Status(grpc.StatusCode.PERMISSION_DENIED, "NOT_FOR_THIS_TOKEN", "this token does not allow that")
+COMMAND_ID_REUSED = Status(
+    grpc.StatusCode.ALREADY_EXISTS, "COMMAND_ID_REUSED", "this command id was used for another command"
+)
+CANNOT_LEAVE = Status(
+    grpc.StatusCode.FAILED_PRECONDITION, "ALREADY_STARTED", "the match has started: resign instead of leaving"
+)
+CANNOT_JOIN = Status(grpc.StatusCode.NOT_FOUND, "INVITE_NOT_VALID", "no match can be joined with this invite code")
+FUTURE_VERSION = Status(
+    grpc.StatusCode.OUT_OF_RANGE, "VERSION_IN_THE_FUTURE", "after_version is beyond the match's version"
+)
+SLOW_READER = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER", "the stream was not read for too long", retry=True
+)
+TOO_MANY_COMMANDS = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_COMMANDS", "too many commands wait for this match", retry=True
+)
+UNAVAILABLE = Status(
+    grpc.StatusCode.UNAVAILABLE, "TRY_AGAIN", "the service cannot answer now: repeat with the same id", retry=True
+)
+
+
+def status_of(error: Exception) -> Status | None:
+    """The status of a known error, None for a mistake of ours."""
+    match error:
+        case StatusError():
+            return error.status
+        case StoreUnavailableError():
+            return UNAVAILABLE
+        case LineFullError():
+            return TOO_MANY_COMMANDS
+        case UnknownMatchError():
+            return PERMISSION_DENIED
+        case CannotJoinError():
+            return CANNOT_JOIN
+        case _:
+            return None
+
+
+def internal(error_id: str) -> Status:
+    """A mistake of ours: an opaque id that the log explains, never the exception's text."""
+    message = "an internal error; report its error_id"
+    return Status(grpc.StatusCode.INTERNAL, "INTERNAL", message, error_id=error_id)

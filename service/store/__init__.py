@@ -1,0 +1,1 @@
+"""Adapters of the `Store` port: where matches are kept."""

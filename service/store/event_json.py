@@ -1,0 +1,229 @@
+"""Events, refusals and receipts as JSON text. What is written here is on disks: add, never change.
+
+A step is an array of objects; `t` says which event. A tile is `"2-3"`, a hand is `"2-3 6-6"`, a seat is 1 or 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from engine import events
+from engine.clock import Arrival, Decision, Verdict
+from engine.events import AbortReason, Event, Step, WinReason
+from engine.layout import End
+from engine.refusals import Refusal, RefusalReason
+from engine.scoring import Transfer
+from engine.seats import PerSeat, Seat
+from engine.tiles import DOUBLE_SIX, Tile
+from engine.view import Audience
+from service.ports import Receipt
+from service.store.json_forms import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    Field,
+    Form,
+    Json,
+    Kind,
+    listed,
+    named,
+    one_of,
+    read,
+    read_text,
+    text_of,
+)
+
+SEAT: Final = named({Seat.ONE: 1, Seat.TWO: 2})
+AUDIENCE: Final = named(
+    {
+        Audience.SEAT_ONE: "one",
+        Audience.SEAT_TWO: "two",
+        Audience.DEVICE: "device",
+        Audience.SPECTATOR: "spectator",
+    }
+)
+END: Final = named({End.OPENING: "open", End.WEST: "W", End.EAST: "E", End.NORTH: "N", End.SOUTH: "S"})
+WIN: Final = named(
+    {
+        WinReason.BALANCE: "balance",
+        WinReason.TIME: "time",
+        WinReason.RESIGNATION: "resignation",
+    }
+)
+ABORT: Final = named(
+    {
+        AbortReason.START_TIMEOUT: "start timeout",
+        AbortReason.LEFT_BEFORE_START: "left before start",
+        AbortReason.TIMING_FAILURE: "timing failure",
+        AbortReason.OPERATOR: "operator",
+    }
+)
+VERDICT: Final = named(
+    {
+        Verdict.NOT_TIMED: "not timed",
+        Verdict.IN_TIME: "in time",
+        Verdict.IN_TIME_BY_DOUBT: "in time by doubt",
+        Verdict.LATE: "late",
+        Verdict.UNPROVABLE: "unprovable",
+    }
+)
+# By name, because a reason's number follows its place in the order of precedence.
+REASON: Final = named({reason: reason.name.lower().replace("_", " ") for reason in RefusalReason})
+TILE: Final = named({tile: f"{tile.low}-{tile.high}" for tile in DOUBLE_SIX})
+
+
+def _hand_text(hand: tuple[Tile, ...]) -> Json:
+    return " ".join([str(TILE.encode(tile)) for tile in hand])
+
+
+def _hand(raw: Json) -> tuple[Tile, ...]:
+    return tuple([TILE.decode(text) for text in TEXT.decode(raw).split()])
+
+
+def _figure_pair(figure: tuple[str, int]) -> Json:
+    return list(figure)
+
+
+def _figure(raw: Json) -> tuple[str, int]:
+    if type(raw) is not list:
+        raise TypeError("not a figure")
+    name, number = raw
+    return TEXT.decode(name), NUMBER.decode(number)
+
+
+HAND: Final = Kind(_hand_text, _hand)
+FIGURE: Final = Kind(_figure_pair, _figure)
+HANDS: Final = Form(PerSeat[tuple[Tile, ...]], one=Field("1", HAND), two=Field("2", HAND)).kind
+TRANSFER: Final = Form(
+    Transfer, payer=Field("payer", SEAT), earned=Field("earned", NUMBER), paid=Field("paid", NUMBER)
+).kind
+ARRIVAL: Final = Form(Arrival, earliest_ns=Field("earliest", NUMBER), latest_ns=Field("latest", NUMBER)).kind
+DECISION: Final = Form(
+    Decision, seat=Field("seat", SEAT), started_at_ns=Field("at", NUMBER), bank_ns=Field("bank", NUMBER)
+).kind
+
+_SEAT: Final = Field("seat", SEAT)
+_AT: Final = Field("at", NUMBER)
+_TILE: Final = Field("tile", TILE)
+_TRANSFER: Final = Field("transfer", TRANSFER, default=None)
+_POINTS: Final = Field("points", NUMBER)
+
+# Each event has a class of its own, and a list of forms has but one type.
+FORMS: Final[tuple[Form[Any], ...]] = (
+    Form(
+        events.MatchCreated,
+        "created",
+        at_ns=_AT,
+        shared_device=Field("shared", FLAG),
+        start_timeout_ns=Field("start", NUMBER),
+        continue_timeout_ns=Field("continue", NUMBER),
+    ),
+    Form(events.PlayerSeated, "seated", seat=_SEAT, display_name=Field("name", TEXT)),
+    Form(events.PlayerReady, "ready", seat=_SEAT),
+    Form(events.ContinueTimedOut, "continued", at_ns=_AT),
+    Form(
+        events.RoundDealt,
+        "dealt",
+        number=Field("number", NUMBER),
+        hands=Field("hands", HANDS),
+        boneyard=Field("boneyard", HAND),
+        turn=Field("turn", SEAT),
+        jockey=Field("jockey", SEAT, default=None),
+        must_open=Field("open", TILE, default=None),
+    ),
+    Form(events.HandoverOpened, "handover", seat=_SEAT),
+    Form(events.HandRevealed, "revealed", seat=_SEAT),
+    Form(events.ClockStarted, "clock", seat=_SEAT, at_ns=_AT),
+    Form(events.ClockStopped, "stop", seat=_SEAT, bank_used_ns=Field("used", NUMBER)),
+    Form(events.BiddingDeclined, "declined", seat=_SEAT),
+    Form(events.BidMade, "bid", seat=_SEAT, points=_POINTS),
+    Form(
+        events.BidAccepted,
+        "accepted",
+        bidder=Field("bidder", SEAT),
+        points=_POINTS,
+        credit_points=Field("credit", NUMBER),
+        transfer=Field("transfer", TRANSFER),
+    ),
+    Form(
+        events.TilePlayed,
+        "played",
+        seat=_SEAT,
+        tile=_TILE,
+        end=Field("end", END),
+        exposed_total=Field("total", NUMBER),
+        transfer=_TRANSFER,
+    ),
+    Form(events.TileDrawn, "drew", seat=_SEAT, tile=_TILE, playable=Field("playable", FLAG)),
+    Form(events.Passed, "passed", seat=_SEAT),
+    Form(events.RoundDominoed, "dominoed", seat=_SEAT, at_ns=_AT),
+    Form(
+        events.RoundBlocked,
+        "blocked",
+        hands=Field("hands", HANDS),
+        winner=Field("winner", SEAT, default=None),
+        transfer=_TRANSFER,
+        at_ns=_AT,
+    ),
+    Form(events.MatchWon, "won", winner=Field("winner", SEAT), reason=Field("reason", WIN), at_ns=_AT),
+    Form(
+        events.MatchAborted,
+        "aborted",
+        reason=Field("reason", ABORT),
+        evidence=Field("evidence", TEXT),
+        at_ns=_AT,
+    ),
+    Form(events.ClocksSuspended, "suspended", at_ns=_AT),
+    Form(events.ClocksResumed, "resumed", at_ns=_AT),
+)
+EVENT: Final[Kind[Event]] = one_of(*FORMS)
+
+_STEP: Final = listed(EVENT)
+_REFUSAL: Final = Form(Refusal, reason=Field("reason", REASON), figures=Field("figures", listed(FIGURE)))
+_RECEIPT: Final = Form(
+    Receipt,
+    arrival=Field("arrival", ARRIVAL),
+    decision=Field("decision", DECISION, default=None),
+    error_bound_ns=Field("error", NUMBER),
+    verdict=Field("verdict", VERDICT),
+)
+
+
+def audience_text(audience: Audience) -> str:
+    """An audience by its name, for a column of its own."""
+    return str(AUDIENCE.encode(audience))
+
+
+def audience_of(text: str) -> Audience:
+    """The audience of a name by `audience_text`. Raises StoredFormatError."""
+    return read(text, AUDIENCE.decode)
+
+
+def step_text(step: Step) -> str:
+    """The events of one version."""
+    return text_of(_STEP.encode(step))
+
+
+def step_of(text: str) -> Step:
+    """The events of a text by `step_text`. Raises StoredFormatError."""
+    return read_text(text, _STEP.decode)
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """A refusal with its figures."""
+    return text_of(_REFUSAL.encode(refusal))
+
+
+def refusal_of(text: str) -> Refusal:
+    """The refusal of a text by `refusal_text`. Raises StoredFormatError."""
+    return read_text(text, _REFUSAL.decode)
+
+
+def receipt_text(receipt: Receipt) -> str:
+    """How a command stood to the clock."""
+    return text_of(_RECEIPT.encode(receipt))
+
+
+def receipt_of(text: str) -> Receipt:
+    """The receipt of a text by `receipt_text`. Raises StoredFormatError."""
+    return read_text(text, _RECEIPT.decode)

@@ -1,0 +1,123 @@
+"""The store in one SQLite file, for one process: all writes on one thread, all reads on another."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+from engine.events import Step
+from engine.view import Audience
+from service.ports import Append, CommandRecord, Credential, DueMatch, SeatRequest, StoreUnavailableError
+from service.store import sqlite_read
+from service.store.batches import BatchThread
+from service.store.sqlite_file import SqliteFile, StoreOpenError
+from service.store.sqlite_read import Reader
+from service.store.sqlite_write import Writer, append_write, credential_write, meta_write
+
+__all__ = ["SqliteStore", "StoreOpenError"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT_MS: Final = 2_000
+"""How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
+MAX_READS: Final = 10_000
+"""How many reads may wait or be under way before more are turned away."""
+
+
+class SqliteStore:
+    """The `Store` port on a SQLite file, to be used from the event loop that opened it.
+
+    Changes that wait at the same moment share one commit. An invite code that is taken counts as a version conflict.
+    """
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self._reader = Reader(partial(file.connect, read_only=True))
+        self._writer = Writer(partial(file.connect, read_only=False))
+        self._write_thread = BatchThread("store-writes", self._writer.write)
+        self._read_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-reads")
+        self._reads = 0
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
+        """Take the file for this process; make it or bring it up to date if need be. Raises StoreOpenError."""
+        return cls(await asyncio.to_thread(SqliteFile, path, busy_timeout_ms=busy_timeout_ms))
+
+    @property
+    def commits(self) -> int:
+        """How many commits there were; when many changes share one, far fewer than changes."""
+        return self._writer.commits
+
+    async def append(self, change: Append) -> None:
+        """Write one change, as the port says."""
+        await self._write_thread.submit(append_write(change))
+
+    async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
+        """The steps of versions after_version + 1 and on, in order; empty when there are none."""
+        return await self._read(sqlite_read.steps, match_id, after_version)
+
+    async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
+        """The stored outcome of a command."""
+        return await self._read(sqlite_read.command, match_id, sender, command_id)
+
+    async def credential(self, token_hash: bytes) -> Credential | None:
+        """What a token is good for."""
+        return await self._read(sqlite_read.credential, token_hash)
+
+    async def add_credential(self, credential: Credential) -> None:
+        """Store a further token of a match that exists, durably; doing it again is safe."""
+        await self._write_thread.submit(credential_write(credential))
+
+    async def seat_request(self, request_id: str) -> SeatRequest | None:
+        """What a create or join request with this id got."""
+        return await self._read(sqlite_read.seat_request, request_id)
+
+    async def match_for_invite(self, invite_hash: bytes) -> str | None:
+        """The id of the match that can be joined with the invite code of this hash."""
+        return await self._read(sqlite_read.match_for_invite, invite_hash)
+
+    async def live_matches(self) -> Sequence[DueMatch]:
+        """Every match that is not over, earliest due first."""
+        return await self._read(sqlite_read.live_matches)
+
+    async def meta(self, key: str) -> str | None:
+        """A fact about the service itself, such as the anchor of its line of time."""
+        return await self._read(sqlite_read.meta, key)
+
+    async def set_meta(self, key: str, value: str) -> None:
+        """Store a fact about the service, durably, in place of what was there."""
+        await self._write_thread.submit(meta_write(key, value))
+
+    async def close(self) -> None:
+        """Finish what was handed in and release the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._write_thread.close()
+        await asyncio.to_thread(self._release)
+
+    def _release(self) -> None:
+        self._read_thread.shutdown()
+        self._reader.close()
+        self._writer.close()
+        self._file.release()
+
+    async def _read(
+        self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The answer of a query, on the thread for reading; it sees every change that was acknowledged."""
+        if self._closed or self._reads >= MAX_READS:
+            raise StoreUnavailableError("the store is closed" if self._closed else "too much waits for the store")
+        self._reads += 1
+        try:
+            call = partial(self._reader.read, query, *args, **kwargs)
+            return await asyncio.get_running_loop().run_in_executor(self._read_thread, call)
+        finally:
+            self._reads -= 1

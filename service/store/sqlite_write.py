@@ -1,0 +1,212 @@
+"""Writing to SQLite: changes as statements, and many changes in one commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from service.ports import (
+    Append,
+    CommandRecord,
+    Credential,
+    DuplicateCommandError,
+    DuplicateRequestError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from service.store.batches import Outcome
+from service.store.event_json import audience_text, receipt_text, refusal_text, step_text
+
+Statement: TypeAlias = tuple[str, tuple[object, ...]]
+
+_CREATE: Final = "INSERT INTO matches (match_id, version, due_ns, live, invite_hash) VALUES (?, 1, ?, ?, ?)"
+_ADVANCE: Final = "UPDATE matches SET version = version + 1, due_ns = ?, live = ? WHERE match_id = ? AND version = ?"
+_STAND: Final = "UPDATE matches SET version = version WHERE match_id = ? AND version = ?"
+_STEP: Final = "INSERT INTO steps VALUES (?, ?, ?)"
+_COMMAND: Final = "INSERT INTO commands VALUES (?, ?, ?, ?, ?, ?, ?)"
+_CREDENTIAL: Final = "INSERT INTO credentials VALUES (?, ?, ?)"
+_CREDENTIAL_AGAIN: Final = f"{_CREDENTIAL} ON CONFLICT (token_hash) DO UPDATE SET token_hash = token_hash"
+_SEAT_REQUEST: Final = "INSERT INTO seat_requests VALUES (?, ?, ?)"
+_META: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+_SAME_COMMAND: Final = "SELECT 1 FROM commands WHERE match_id = ? AND sender = ? AND command_id = ?"
+_SAME_REQUEST: Final = "SELECT 1 FROM seat_requests WHERE request_id = ?"
+_SAME_MATCH: Final = "SELECT 1 FROM matches WHERE match_id = ?"
+_SAME_INVITE: Final = "SELECT 1 FROM matches WHERE invite_hash = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Statements that are carried out together or not at all; each changes exactly one row.
+
+    `change` is the append that they are, if they are one: it explains why they could not be carried out.
+    """
+
+    statements: tuple[Statement, ...]
+    change: Append | None = None
+
+
+def append_write(change: Append) -> Write:
+    """The write of an append."""
+    assert change.events or change.expected_version, "a match begins with events"
+    assert change.invite_hash is None or not change.expected_version, "the invite code comes with the first step"
+    return Write(tuple(_statements(change)), change)
+
+
+def credential_write(credential: Credential) -> Write:
+    """The write of a further token; repeating it changes nothing."""
+    return Write(((_CREDENTIAL_AGAIN, _credential_row(credential)),))
+
+
+def meta_write(key: str, value: str) -> Write:
+    """The write of a fact about the service."""
+    return Write(((_META, (key, value)),))
+
+
+def _statements(change: Append) -> Iterator[Statement]:
+    """First the match: if that changes no row, nothing else is tried."""
+    match_id, version = change.match_id, change.expected_version
+    if not change.events:
+        yield _STAND, (match_id, version)
+    elif version:
+        yield _ADVANCE, (change.due_ns, change.live, match_id, version)
+    else:
+        yield _CREATE, (match_id, change.due_ns, change.live, change.invite_hash)
+    if change.events:
+        yield _STEP, (match_id, version + 1, step_text(change.events))
+    if change.record is not None:
+        yield _COMMAND, _command_row(match_id, change.record)
+    for credential in change.credentials:
+        yield _CREDENTIAL, _credential_row(credential)
+    if (request := change.seat_request) is not None:
+        yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
+
+
+def _command_row(match_id: str, record: CommandRecord) -> tuple[object, ...]:
+    refusal = None if record.refusal is None else refusal_text(record.refusal)
+    sender = audience_text(record.sender)
+    receipt = receipt_text(record.receipt)
+    return match_id, sender, record.command_id, record.body_hash, record.version, refusal, receipt
+
+
+def _credential_row(credential: Credential) -> tuple[object, ...]:
+    return credential.token_hash, credential.match_id, audience_text(credential.audience)
+
+
+class _NotCarriedOutError(Exception):
+    """A statement did not change exactly one row."""
+
+
+_OWN_FAULT: Final = (
+    _NotCarriedOutError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    UnicodeError,
+)
+"""What the write itself is to blame for; every other error is the environment's."""
+
+
+class Writer:
+    """Carries out batches of writes, one commit each."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+        self.commits = 0
+
+    def write(self, batch: Sequence[Write]) -> Sequence[Outcome]:
+        """What became of each write; those that were carried out are durable. To be called by one thread."""
+        try:
+            return self._write(batch)
+        except sqlite3.Error as error:
+            self._abandon()
+            return [_unavailable(error) for _ in batch]
+
+    def close(self) -> None:
+        """Release the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _write(self, batch: Sequence[Write]) -> Sequence[Outcome]:
+        if self._connection is None:
+            self._connection = self._connect()
+        cursor = self._connection.cursor()
+        outcomes: list[Outcome] = [None] * len(batch)
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            for write in batch:
+                _carry_out(cursor, write)
+        except _OWN_FAULT:
+            cursor.execute("ROLLBACK")
+            cursor.execute("BEGIN IMMEDIATE")
+            outcomes = [_carry_out_alone(cursor, write) for write in batch]
+        cursor.execute("COMMIT")
+        self.commits += 1
+        return outcomes
+
+    def _abandon(self) -> None:
+        """Leave the failed transaction; with a connection that cannot do even that, begin anew."""
+        if self._connection is None:
+            return
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.close()
+
+
+def _unavailable(cause: Exception) -> StoreUnavailableError:
+    error = StoreUnavailableError("the store cannot answer now")
+    error.__cause__ = cause
+    return error
+
+
+def _carry_out(cursor: sqlite3.Cursor, write: Write) -> None:
+    for statement, row in write.statements:
+        if cursor.execute(statement, row).rowcount != 1:
+            raise _NotCarriedOutError
+
+
+def _carry_out_alone(cursor: sqlite3.Cursor, write: Write) -> Outcome:
+    """Carry out the write so that its failure leaves the rest of the batch standing."""
+    outcome: Outcome = None
+    cursor.execute("SAVEPOINT write")
+    try:
+        _carry_out(cursor, write)
+    except _OWN_FAULT as error:
+        cursor.execute("ROLLBACK TO write")
+        outcome = _reason(cursor, write.change) or _mistake(error)
+    cursor.execute("RELEASE write")
+    return outcome
+
+
+def _reason(cursor: sqlite3.Cursor, change: Append | None) -> Outcome:
+    """Why an append does not stand, the first reason in the port's order; None when it is none of them."""
+
+    def found(query: str, *key: object) -> bool:
+        return cursor.execute(query, key).fetchone() is not None
+
+    if change is None:
+        return None
+    match_id, record, request = change.match_id, change.record, change.seat_request
+    if record and found(_SAME_COMMAND, match_id, audience_text(record.sender), record.command_id):
+        return DuplicateCommandError(record.command_id)
+    if request and found(_SAME_REQUEST, request.request_id):
+        return DuplicateRequestError(request.request_id)
+    if change.expected_version == 0:
+        taken = found(_SAME_MATCH, match_id) or found(_SAME_INVITE, change.invite_hash)
+        return VersionConflictError(match_id) if taken else None
+    stands = found(f"{_SAME_MATCH} AND version = ?", match_id, change.expected_version)
+    return None if stands else VersionConflictError(match_id)
+
+
+def _mistake(cause: Exception) -> AssertionError:
+    error = AssertionError("a write that the schema does not allow")
+    error.__cause__ = cause
+    return error
