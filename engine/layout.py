@@ -22,6 +22,8 @@ class End(Enum):
     NORTH = "N"
     SOUTH = "S"
 
+    __hash__ = object.__hash__  # as Seat
+
 
 class PlacedTile(NamedTuple):
     """A tile on the table by its halves in reading order."""

@@ -15,6 +15,8 @@ class Seat(Enum):
     ONE = 1
     TWO = 2
 
+    __hash__ = object.__hash__  # members are singletons; Enum's own hash is Python code
+
     @property
     def other(self) -> Seat:
         """The opponent's seat."""

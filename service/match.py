@@ -73,6 +73,8 @@ class Match:
         self._loading = asyncio.Lock()
         self._published_version = 0
         self._watches: set[Watch] = set()
+        self.presence = (False, False)
+        """Whether a stream of seat ONE is open here, and one of seat TWO; a shared device counts as both."""
         self._unsubscribe: Callable[[], None] | None = None
 
     @property
@@ -114,7 +116,7 @@ class Match:
         self._watches.add(watch)
         if self._unsubscribe is None:
             self._unsubscribe = self._services.bus.subscribe(self.match_id, self._heard)
-        self._presence_changed(watch)
+        self._update_presence()
         return watch
 
     def unwatch(self, watch: Watch) -> None:
@@ -123,11 +125,7 @@ class Match:
         if not self._watches and self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        self._presence_changed(watch)
-
-    def is_watched_by(self, *audiences: Audience) -> bool:
-        """Whether a stream of one of these audiences is open."""
-        return any(watch.audience in audiences for watch in self._watches)
+        self._update_presence()
 
     def send_away(self) -> None:
         """Ask every stream to end with its resume point."""
@@ -135,11 +133,14 @@ class Match:
             watch.going_away = True
             watch.wake()
 
-    def _presence_changed(self, changed: Watch) -> None:
-        if changed.audience is not Audience.SPECTATOR:
+    def _update_presence(self) -> None:
+        audiences = {watch.audience for watch in self._watches}
+        device = Audience.DEVICE in audiences
+        presence = (device or Audience.SEAT_ONE in audiences, device or Audience.SEAT_TWO in audiences)
+        if presence != self.presence:
+            self.presence = presence
             for watch in self._watches:
-                if watch is not changed:
-                    watch.wake()
+                watch.wake()
 
     def _heard(self, version: int) -> None:
         if self._state is not None and self._state.version < version and not self._works:

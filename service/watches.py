@@ -37,28 +37,17 @@ class Watch:
     cursor: int
     going_away: bool = False
     _new: bool = True
-    _waiter: asyncio.Future[bool] | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
         """Something may be new."""
         self._new = True
-        self._settle(woken=True)
-
-    async def woken(self, heartbeat_seconds: float) -> bool:
-        """Wait until something may be new; False when the heartbeat interval passed first."""
-        if not self._new:
-            loop = asyncio.get_running_loop()
-            self._waiter = loop.create_future()
-            timer = loop.call_later(heartbeat_seconds, self._settle)
-            try:
-                if not await self._waiter:
-                    return False
-            finally:
-                timer.cancel()
-                self._waiter = None
-        self._new = False
-        return True
-
-    def _settle(self, *, woken: bool = False) -> None:
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(woken)
+            self._waiter.set_result(None)
+
+    async def woken(self) -> None:
+        """Wait until something may be new since the last time."""
+        if not self._new:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        self._new = False

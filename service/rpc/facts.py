@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, assert_never
 
 from engine import events as ev
+from engine.clock import Verdict
 from engine.layout import End
 from engine.refusals import Refusal, RefusalReason
 from engine.scoring import Transfer
@@ -34,6 +35,7 @@ ABORT_REASONS = {
     ev.AbortReason.TIMING_FAILURE: events_pb2.ABORT_REASON_TIMING_FAILURE,
     ev.AbortReason.OPERATOR: events_pb2.ABORT_REASON_OPERATOR,
 }
+_VERDICTS = {verdict: outcomes_pb2.TimingVerdict.Value("TIMING_VERDICT_" + verdict.name) for verdict in Verdict}
 _SENTENCES = {
     RefusalReason.MATCH_OVER: "The match is over.",
     RefusalReason.TIME_EXPIRED: "The command came at or after the deadline; the match is lost on time.",
@@ -221,7 +223,7 @@ def receipt_message(receipt: Receipt) -> outcomes_pb2.TimingReceipt:
         arrival_earliest_unix_ns=receipt.arrival.earliest_ns,
         arrival_latest_unix_ns=receipt.arrival.latest_ns,
         error_bound_ns=receipt.error_bound_ns,
-        verdict=outcomes_pb2.TimingVerdict.Value("TIMING_VERDICT_" + receipt.verdict.name),
+        verdict=_VERDICTS[receipt.verdict],
     )
     decision = receipt.decision
     if decision is not None:

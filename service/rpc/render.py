@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine import commands as cmd
 from engine import view as vw
 from engine.clock import Decision
-from engine.events import MatchWon, RoundDominoed
+from engine.events import Event, MatchWon, RoundDominoed
 from engine.layout import PlacedTile
 from engine.legal import LegalAction, LegalBids
 from engine.seats import SEATS
@@ -56,6 +56,7 @@ class _Version(NamedTuple):
     state: MatchState
     public: bytes
     views: dict[vw.Audience, RenderedView]
+    events: dict[int, tuple[bytes, ...]]
 
 
 class Renderer:
@@ -77,11 +78,19 @@ class Renderer:
             version.views[audience] = rendered
         return rendered
 
+    def events(self, match_id: str, state: MatchState, cursor: int, events: tuple[Event, ...]) -> tuple[bytes, ...]:
+        """The serialized Event messages of `events`, those after `cursor` up to the state's version."""
+        known = self._version(match_id, state).events
+        rendered = known.get(cursor)
+        if rendered is None:
+            rendered = known[cursor] = tuple(facts.event_message(event).SerializeToString() for event in events)
+        return rendered
+
     def _version(self, match_id: str, state: MatchState) -> _Version:
         version = self._versions.get(match_id)
         if version is None or version.state is not state:
             public = _public_field(public_message(match_id, vw.public_view(state)).SerializeToString())
-            version = self._versions[match_id] = _Version(state, public, {})
+            version = self._versions[match_id] = _Version(state, public, {}, {})
             self._versions.move_to_end(match_id)
             if len(self._versions) > CACHED_VIEWS:
                 self._versions.popitem(last=False)

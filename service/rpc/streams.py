@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
-from engine.events import Event
 from engine.state import MatchState
 from engine.view import Audience
 from service.line import Done
@@ -26,8 +26,14 @@ from spectacularbid.v1 import outcomes_pb2
 Answer: TypeAlias = Callable[[], Awaitable[tuple[int | None, bytes]]]
 """Makes a serialized response, and the version that it brings the viewer to, if it does."""
 HEARTBEAT_SECONDS = 15.0
+"""The longest silence of a stream."""
 STUCK_WRITE_SECONDS = 5.0
+LOOK_SECONDS = 2.5
+"""How often a stream's timer looks, and so how much later it may find a write stuck."""
 _update_view = SubMessage(pb.MatchUpdate.DESCRIPTOR, "view")
+_update_events = SubMessage(pb.MatchUpdate.DESCRIPTOR, "events")
+_accepted_events = SubMessage(outcomes_pb2.Accepted.DESCRIPTOR, "events")
+_outcome_accepted = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "accepted")
 _outcome_view = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "view")
 
 
@@ -41,28 +47,23 @@ class Presenter:
         self._clock = clock
         self._store = store
 
-    def view(self, state: MatchState) -> RenderedView:
-        """The serialized MatchView."""
-        return self._renderer.view(self._match.match_id, state, self._audience)
-
     def presence(self) -> tuple[bool, bool]:
         """Which seats have a stream open here."""
-        watched = self._match.is_watched_by
-        return watched(Audience.SEAT_ONE, Audience.DEVICE), watched(Audience.SEAT_TWO, Audience.DEVICE)
+        return self._match.presence
 
     def update(self, state: MatchState, cursor: int) -> bytes:
         """A serialized MatchUpdate with the events after `cursor`."""
         events, complete = self._match.recent.since(cursor, state.version) if cursor else ((), False)
-        view = self.view(state)
-        one, two = self.presence()
+        view = self._view(state)
+        one, two = self._match.presence
         envelope = pb.MatchUpdate(
-            events=[facts.event_message(event) for event in events],
             events_complete=complete,
             service_now_unix_ns=self._clock.now_ns(),
             view_digest=view.digest,
             presence=pb.Presence(seat_one=one, seat_two=two),
         )
-        return envelope.SerializeToString() + _update_view(view.data)
+        parts = self._renderer.events(self._match.match_id, state, cursor, events)
+        return b"".join((envelope.SerializeToString(), *map(_update_events, parts), _update_view(view.data)))
 
     async def outcome(self, fields: CommandFields, done: Done) -> bytes:
         """A serialized CommandOutcome. Raises ALREADY_EXISTS when the id was used for another command."""
@@ -70,7 +71,7 @@ class Presenter:
         assert record is not None
         if done.repeated and record.body_hash != fields.body_hash:
             raise StatusError(COMMAND_ID_REUSED)
-        view = self.view(done.state)
+        view = self._view(done.state)
         message = outcomes_pb2.CommandOutcome(
             command_id=fields.command_id,
             receipt=facts.receipt_message(record.receipt),
@@ -80,20 +81,26 @@ class Presenter:
         )
         if record.refusal is not None:
             message.refused.CopyFrom(facts.refused_message(record.refusal))
-        else:
-            message.accepted.version = record.version
-            message.accepted.events.extend([facts.event_message(event) for event in await self._events(record)])
-        return message.SerializeToString() + _outcome_view(view.data)
+            return message.SerializeToString() + _outcome_view(view.data)
+        accepted = outcomes_pb2.Accepted(version=record.version).SerializeToString()
+        parts = await self._events(record, done.state)
+        accepted = b"".join((accepted, *map(_accepted_events, parts)))
+        return b"".join((message.SerializeToString(), _outcome_accepted(accepted), _outcome_view(view.data)))
 
-    async def _events(self, record: CommandRecord) -> tuple[Event, ...]:
+    def _view(self, state: MatchState) -> RenderedView:
+        return self._renderer.view(self._match.match_id, state, self._audience)
+
+    async def _events(self, record: CommandRecord, state: MatchState) -> tuple[bytes, ...]:
         events, complete = self._match.recent.since(record.version - 1, record.version)
-        if complete:
-            return events
-        return tuple((await self._store.steps(self._match.match_id, record.version - 1))[0])
+        if complete and record.version == state.version:
+            return self._renderer.events(self._match.match_id, state, record.version - 1, events)
+        if not complete:
+            events = tuple((await self._store.steps(self._match.match_id, record.version - 1))[0])
+        return tuple(facts.event_message(event).SerializeToString() for event in events)
 
 
 class Pump:
-    """Writes one stream. `Response` is WatchMatchResponse or PlayMatchResponse, whose fields share their names."""
+    """Writes one stream. `response` is WatchMatchResponse or PlayMatchResponse, whose fields share their names."""
 
     def __init__(
         self,
@@ -111,14 +118,24 @@ class Pump:
         self._response = response
         self._update = SubMessage(response.DESCRIPTOR, "update")
         self._presence: tuple[bool, bool] | None = None
+        self._lifeline = Lifeline()
 
     async def run(self, watch: Watch, outbox: Outbox | None = None) -> None:
         """Write until the service goes away or, with an outbox, until the reader is done."""
+        with self._lifeline.watching(watch.wake):
+            try:
+                await self._run(watch, outbox)
+            except asyncio.CancelledError:
+                if self._lifeline.is_stuck:
+                    raise StatusError(SLOW_READER) from None
+                raise
+
+    async def _run(self, watch: Watch, outbox: Outbox | None) -> None:
         while True:
-            if not await watch.woken(HEARTBEAT_SECONDS):
+            await watch.woken()
+            if self._lifeline.is_silent:
                 beat = pb.Heartbeat(service_now_unix_ns=self._clock.now_ns(), version=watch.cursor)
                 await self._write(self._response(heartbeat=beat).SerializeToString())
-                continue
             if outbox is not None:
                 await self._send_outcomes(watch, outbox)
                 if outbox.is_finished:
@@ -131,7 +148,7 @@ class Pump:
 
     async def _send_update(self, watch: Watch) -> None:
         state = await self._match.state()
-        presence = self._presenter.presence()
+        presence = self._match.presence
         if self._presence is None and watch.cursor > state.version:
             raise StatusError(FUTURE_VERSION)
         if state.version > watch.cursor or presence != self._presence:
@@ -149,11 +166,56 @@ class Pump:
             await self._write(data)
 
     async def _write(self, data: bytes) -> None:
+        self._lifeline.writing()
+        await self._context.write(data)
+        self._lifeline.written()
+
+
+class Lifeline:
+    """One slow timer a stream: asks for a heartbeat when it is silent, cancels the writer when a write is stuck.
+
+    A timer for every message would cost more than the message's rules.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._writer = asyncio.current_task()
+        self._last = self._loop.time()
+        self._is_writing = False
+        self.is_silent = False
+        self.is_stuck = False
+
+    @contextmanager
+    def watching(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Look after the stream inside the block; `wake` makes the writer look at `is_silent`."""
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal timer
+            quiet_seconds = self._loop.time() - self._last
+            if self._is_writing and quiet_seconds >= STUCK_WRITE_SECONDS and self._writer is not None:
+                self.is_stuck = True
+                self._writer.cancel()
+                return
+            if not self._is_writing and quiet_seconds > HEARTBEAT_SECONDS - LOOK_SECONDS:
+                self.is_silent = True
+                wake()
+            timer = self._loop.call_later(LOOK_SECONDS, look)
+
+        timer = self._loop.call_later(LOOK_SECONDS, look)
         try:
-            async with asyncio.timeout(STUCK_WRITE_SECONDS):
-                await self._context.write(data)
-        except TimeoutError as error:
-            raise StatusError(SLOW_READER) from error
+            yield
+        finally:
+            timer.cancel()
+
+    def writing(self) -> None:
+        """A write begins."""
+        self._is_writing = True
+        self._last = self._loop.time()
+
+    def written(self) -> None:
+        """The write was taken over by the transport."""
+        self._is_writing = self.is_silent = False
 
 
 class Outbox:

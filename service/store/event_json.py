@@ -93,7 +93,7 @@ def _figure(raw: Json) -> tuple[str, int]:
 
 HAND: Final = Kind(_hand_text, _hand)
 FIGURE: Final = Kind(_figure_pair, _figure)
-HANDS: Final = Form(PerSeat[tuple[Tile, ...]], one=Field("1", HAND), two=Field("2", HAND)).kind
+HANDS: Final = Form[PerSeat[tuple[Tile, ...]]](PerSeat, one=Field("1", HAND), two=Field("2", HAND)).kind
 TRANSFER: Final = Form(
     Transfer, payer=Field("payer", SEAT), earned=Field("earned", NUMBER), paid=Field("paid", NUMBER)
 ).kind
