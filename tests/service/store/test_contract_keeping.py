@@ -1,0 +1,207 @@
+"""What every store promises to keep and to find again, whatever it is made of."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from engine.refusals import Refusal
+from engine.view import Audience
+from service.ports import (
+    Credential,
+    DueMatch,
+    SeatRequest,
+    Store,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from tests.support.store import (
+    CREATED,
+    NOON_NS,
+    REFUSAL,
+    OpenStore,
+    creation,
+    hashed,
+    move,
+    outcome,
+    refused,
+    together,
+    turn,
+)
+
+
+@pytest.mark.parametrize("refusal", [None, REFUSAL])
+async def test_the_outcome_of_a_command_is_kept(store: Store, refusal: Refusal | None) -> None:
+    """A repeat gets exactly what the first one got."""
+    record = outcome("c", refusal=refusal)
+    await store.append(creation("m"))
+    await store.append(move("m", 1, record=record))
+    assert await store.command("m", Audience.SEAT_ONE, "c") == record
+
+
+async def test_a_record_without_a_running_decision_is_kept(store: Store) -> None:
+    """Nobody's clock runs before the start."""
+    record = outcome("c")
+    record = replace(record, receipt=replace(record.receipt, decision=None))
+    await store.append(creation("m"))
+    await store.append(move("m", 1, record=record))
+    assert await store.command("m", Audience.SEAT_ONE, "c") == record
+
+
+async def test_a_refused_command_is_kept_and_changes_nothing_else(store: Store) -> None:
+    """Without events neither the version nor the due instant moves."""
+    record = outcome("c", version=1, refusal=REFUSAL)
+    await store.append(creation("m"))
+    await store.append(replace(refused("m", 1, record), due_ns=NOON_NS + 9, live=False))
+    assert await store.command("m", Audience.SEAT_ONE, "c") == record
+    assert await store.steps("m") == [CREATED]
+    assert await store.live_matches() == [DueMatch("m", NOON_NS)]
+    await store.append(move("m", 1))
+
+
+async def test_a_command_is_known_by_match_sender_and_id(store: Store) -> None:
+    """The same id from another sender or in another match is another command."""
+    for match_id in ("m", "n"):
+        await store.append(creation(match_id))
+        await store.append(move(match_id, 1, record=outcome("c")))
+    await store.append(move("m", 2, record=outcome("c", version=3, sender=Audience.SEAT_TWO)))
+    assert await store.command("m", Audience.SEAT_ONE, "c") == outcome("c")
+    assert await store.command("m", Audience.SEAT_TWO, "c") == outcome("c", version=3, sender=Audience.SEAT_TWO)
+    assert await store.command("m", Audience.DEVICE, "c") is None
+    assert await store.command("m", Audience.SEAT_ONE, "other") is None
+
+
+@pytest.mark.parametrize("command_id", ["", "a", "Ünï-çødé 🁫", "'; DROP TABLE commands", "x" * 1_000])
+async def test_any_text_is_a_command_id(store: Store, command_id: str) -> None:
+    """Clients choose them; none is cut short or taken for another."""
+    await store.append(creation("m"))
+    await store.append(move("m", 1, record=outcome(command_id)))
+    assert await store.command("m", Audience.SEAT_ONE, command_id) == outcome(command_id)
+    assert await store.command("m", Audience.SEAT_ONE, f"{command_id} ") is None
+
+
+async def test_a_seat_request_is_kept(store: Store) -> None:
+    """A repeat of create or join gets the same match and seat."""
+    request = SeatRequest("r", "m", Audience.SEAT_ONE)
+    await store.append(creation("m", seat_request=request))
+    assert await store.seat_request("r") == request
+    assert await store.seat_request("other") is None
+
+
+async def test_live_matches_come_earliest_due_first(store: Store) -> None:
+    """A suspended match needs the service at once."""
+    for match_id, due_ns in (("b", 20), ("a", 30), ("c", 10), ("suspended", None)):
+        await store.append(creation(match_id, due_ns=due_ns))
+    expected = [DueMatch("suspended", None), DueMatch("c", 10), DueMatch("b", 20), DueMatch("a", 30)]
+    assert await store.live_matches() == expected
+
+
+async def test_every_step_says_when_the_match_is_due_next(store: Store) -> None:
+    """Clocks start and stop, waits begin and end."""
+    await store.append(creation("m", due_ns=10))
+    await store.append(creation("n", due_ns=20))
+    await store.append(move("m", 1, due_ns=30))
+    assert await store.live_matches() == [DueMatch("n", 20), DueMatch("m", 30)]
+    await store.append(move("m", 2, due_ns=None))
+    assert await store.live_matches() == [DueMatch("m", None), DueMatch("n", 20)]
+
+
+async def test_a_finished_match_is_not_live_but_kept(store: Store) -> None:
+    """Its log stays readable."""
+    await store.append(creation("m"))
+    await store.append(move("m", 1, due_ns=None, live=False))
+    assert await store.live_matches() == []
+    assert await store.steps("m") == [CREATED, turn(2)]
+
+
+async def test_a_token_is_known_by_its_hash(store: Store) -> None:
+    """Each opens one match for one audience."""
+    tokens = [Credential(hashed(audience.name), "m", audience) for audience in Audience]
+    await store.append(creation("m", credentials=tokens))
+    assert [await store.credential(token.token_hash) for token in tokens] == tokens
+    assert await store.credential(hashed("other")) is None
+
+
+async def test_a_further_token_can_be_added_and_added_again(store: Store) -> None:
+    """Repeating it after an unknown outcome is safe."""
+    await store.append(creation("m"))
+    token = Credential(hashed("spectator"), "m", Audience.SPECTATOR)
+    await store.add_credential(token)
+    await store.add_credential(token)
+    assert await store.credential(token.token_hash) == token
+
+
+async def test_a_token_for_no_match_is_a_mistake_that_harms_nobody_else(store: Store) -> None:
+    """The change beside it is stored."""
+    token = Credential(hashed("t"), "unknown", Audience.SPECTATOR)
+    added, appended = await asyncio.gather(
+        store.add_credential(token), store.append(creation("m")), return_exceptions=True
+    )
+    assert isinstance(added, AssertionError)
+    assert appended is None
+    assert await store.credential(token.token_hash) is None
+    assert await store.steps("m") == [CREATED]
+
+
+async def test_a_match_is_found_by_its_invite_code(store: Store) -> None:
+    """Also when it went on."""
+    await store.append(creation("m", invite_hash=hashed("code")))
+    await store.append(creation("n"))
+    await store.append(move("m", 1))
+    assert await store.match_for_invite(hashed("code")) == "m"
+    assert await store.match_for_invite(hashed("other")) is None
+
+
+async def test_an_invite_code_in_use_is_a_conflict(store: Store) -> None:
+    """Codes are short; whoever creates a match draws another one."""
+    changes = [creation("m", invite_hash=hashed("code")), creation("n", invite_hash=hashed("code")), creation("o")]
+    assert await together(store, changes) == [None, VersionConflictError, None]
+    assert await store.match_for_invite(hashed("code")) == "m"
+    assert await store.steps("n") == []
+
+
+async def test_everything_survives_reopening(open_store: OpenStore) -> None:
+    """What was acknowledged is there for the next process."""
+    store = await open_store()
+    token, request = Credential(hashed("t"), "m", Audience.SEAT_ONE), SeatRequest("r", "m", Audience.SEAT_ONE)
+    await store.append(creation("m", credentials=[token], seat_request=request, invite_hash=hashed("code")))
+    await store.append(move("m", 1, due_ns=7, record=outcome("c")))
+    await store.close()
+    store = await open_store()
+    assert await store.steps("m") == [CREATED, turn(2)]
+    assert await store.command("m", Audience.SEAT_ONE, "c") == outcome("c")
+    assert await store.credential(token.token_hash) == token
+    assert await store.seat_request("r") == request
+    assert await store.match_for_invite(hashed("code")) == "m"
+    assert await store.live_matches() == [DueMatch("m", 7)]
+    await store.append(move("m", 2))
+
+
+async def test_closing_finishes_what_was_handed_in(open_store: OpenStore) -> None:
+    """Nobody is left without an answer."""
+    store = await open_store()
+    await asyncio.gather(*(store.append(creation(f"m{number}")) for number in range(50)), store.close())
+    assert len(await (await open_store()).live_matches()) == 50
+
+
+async def test_a_closed_store_is_unavailable(store: Store) -> None:
+    """Closing twice does nothing."""
+    await store.close()
+    await store.close()
+    with pytest.raises(StoreUnavailableError):
+        await store.append(creation("m"))
+    with pytest.raises(StoreUnavailableError):
+        await store.steps("m")
+
+
+async def test_a_waiter_that_gives_up_does_not_undo_the_change(store: Store) -> None:
+    """A cancelled append may be stored, and the store goes on."""
+    append = asyncio.ensure_future(store.append(creation("m")))
+
+    async def give_up() -> None:
+        append.cancel()
+
+    gone, _ = await asyncio.gather(append, give_up(), return_exceptions=True)
+    assert isinstance(gone, asyncio.CancelledError)
+    await store.append(creation("n"))
+    assert await store.steps("m") == [CREATED]
