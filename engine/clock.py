@@ -14,8 +14,6 @@ from engine.seats import Seat
 SECOND_NS = 1_000_000_000
 BANK_NS = 120 * SECOND_NS
 DELAY_NS = 10 * SECOND_NS
-WIDEST_DOUBT_NS = 100_000_000
-"""An arrival interval across the deadline proves nothing when it is wider than this."""
 
 
 class Arrival(NamedTuple):
@@ -62,12 +60,12 @@ class Decision:
         """What the decision takes from the bank when it ends at `instant_ns` (K1), at most the bank."""
         return min(self.bank_ns, max(0, instant_ns - self.delay_ends_at_ns))
 
-    def judge(self, arrival: Arrival) -> Verdict:
+    def judge(self, arrival: Arrival, widest_stamp_ns: int) -> Verdict:
         """The verdict on a command of the player whose decision this is (clock.before-deadline, K4, K5, F1)."""
         deadline = self.deadline_ns
         if arrival.latest_ns < deadline:
             return Verdict.IN_TIME
         if arrival.earliest_ns >= deadline:
             return Verdict.LATE
-        narrow = arrival.latest_ns - arrival.earliest_ns <= WIDEST_DOUBT_NS
+        narrow = arrival.latest_ns - arrival.earliest_ns <= widest_stamp_ns
         return Verdict.IN_TIME_BY_DOUBT if narrow else Verdict.UNPROVABLE

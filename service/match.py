@@ -12,12 +12,15 @@ from engine.commands import CheckClock, Request
 from engine.decide import decide, decide_service
 from engine.events import Step
 from engine.evolve import advance
+from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
 from engine.state import MatchState, Phase, acting_seat
 from engine.tiles import Tile
 from engine.view import Audience
 from service.deadlines import Deadlines
+from service.ledger import FaultLedger
 from service.line import Done, Line, PlayerOrder, ServiceOrder, Ticket
+from service.logs import get_logger
 from service.metrics import Metrics
 from service.ports import (
     Append,
@@ -32,11 +35,10 @@ from service.ports import (
     VersionConflictError,
 )
 from service.watches import Recent, Watch
+from service.watermark import Watermark
 
 CONFLICT_RETRIES = 8
 """How often a command is decided again because another writer moved the match."""
-CLOSING_PAUSE_SECONDS = 0.01
-"""How long to wait before asking again whether everything stamped before a deadline has been seen."""
 STORE_RETRY_NS = 1_000_000_000
 """When a deadline is tried again that met an unavailable store."""
 REPLAY_SLICE = 256
@@ -57,6 +59,8 @@ class Services:
     entropy: Entropy
     metrics: Metrics
     deadlines: Deadlines
+    ledger: FaultLedger
+    watermark: Watermark
     spawn: Callable[[Coroutine[object, object, None]], object]
 
 
@@ -164,7 +168,7 @@ class Match:
         try:
             while await self._work_once():
                 pass
-        except (StoreUnavailableError, UnknownMatchError) as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, those in the line wait for it
             self._turn_all_away(error)
         finally:
             self._works = False
@@ -175,14 +179,12 @@ class Match:
         ticket = self._line.first()
         due_ns = state.due_ns
         if due_ns is not None and (ticket is None or ticket.stamp_ns >= due_ns):
-            clock = self._services.clock
-            if clock.now_ns() >= due_ns:
-                if clock.arrival().earliest_ns < due_ns:  # K4: something older may still be on its way in
-                    await asyncio.sleep(CLOSING_PAUSE_SECONDS)
-                    return True
-                if ticket is None:
-                    await self._settle_due(due_ns)
-                    return True
+            if self._services.watermark.closed_ns < due_ns <= self._services.clock.now_ns():
+                await self._services.watermark.reach(due_ns)  # K4: something older may still be on its way in
+                return True
+            if ticket is None and self._services.watermark.closed_ns >= due_ns:
+                await self._settle_due(due_ns)
+                return True
         if ticket is None:
             self._services.deadlines.arm(self.match_id, due_ns)
             return False
@@ -234,18 +236,37 @@ class Match:
         services = self._services
         seat = order.seat or acting_seat(state)
         request = Request(seat, order.command, order.arrival, order.expected_version)
-        ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=self._deal(state))
+        evidence = services.ledger.evidence(self.match_id)
+        ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=self._deal(state), evidence=evidence)
         decision = None if ruling.verdict is Verdict.NOT_TIMED else state.decision
         receipt = Receipt(request.arrival, decision, services.clock.error_bound_ns(), ruling.verdict)
         version = state.version + 1 if ruling.events and ruling.refusal is None else state.version
         record = CommandRecord(order.sender, order.command_id, order.body_hash, version, ruling.refusal, receipt)
-        after = await self._commit(state, ruling.events, record=record)
+        if ruling.verdict is Verdict.UNPROVABLE:
+            self._blame(FaultCause.STAMP_STRADDLES, request.arrival, "a stamp across the deadline is too wide")
+        try:
+            after = await self._commit(state, ruling.events, record=record)
+        except StoreUnavailableError:
+            if decision is not None and ruling.refusal is None:
+                self._blame(FaultCause.NOT_COMMITTED, request.arrival, "a command in time could not be stored")
+            raise
         services.metrics.command(request.command, ruling.refusal)
+        services.metrics.committed(services.clock.now_ns() - request.arrival.latest_ns)
         return Done(after, record)
+
+    def _blame(self, cause: FaultCause, arrival: Arrival, evidence: str) -> None:
+        fault = Fault(cause, arrival.earliest_ns, max(arrival.latest_ns, self._services.clock.now_ns()), evidence)
+        self._services.ledger.record(fault, self.match_id)
 
     async def _service_attempt(self, order: ServiceOrder) -> Done:
         state = await self.state()
-        ruling = decide_service(state, order.command, now_ns=self._services.clock.now_ns(), deal=self._deal(state))
+        ruling = decide_service(
+            state,
+            order.command,
+            now_ns=self._services.clock.now_ns(),
+            deal=self._deal(state),
+            evidence=self._services.ledger.evidence(self.match_id),
+        )
         if isinstance(ruling, Refusal):
             return Done(state, None, refusal=ruling)
         return Done(await self._commit(state, ruling, joining=order) if ruling else state, None)
@@ -277,6 +298,8 @@ class Match:
             self._state = after
             self.recent.add(after.version, step)
             self._services.metrics.step(step)
+            if after.result is not None:
+                self._services.ledger.forget(self.match_id)
         return after
 
     async def _repeated(self, order: PlayerOrder) -> Done:
@@ -293,6 +316,7 @@ class Match:
             self._line.leave(ticket)
             if not ticket.done.done():
                 ticket.done.set_exception(error)
-        if isinstance(error, StoreUnavailableError):
+        if not isinstance(error, UnknownMatchError):
+            get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
             retry_ns = self._services.clock.now_ns() + STORE_RETRY_NS
             self._services.deadlines.arm(self.match_id, retry_ns)

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from engine import commands as cmd
 from engine import events as ev
+from engine.faults import FaultCause
 from engine.refusals import Refusal, RefusalReason
 
 _COMMANDS = (
@@ -63,8 +64,12 @@ class Metrics:
         self._created = Counter("specbid_matches_created", "Matches created.", registry=self.registry)
         rounds = Counter("specbid_rounds_finished", "Rounds that ended, by how.", ["ending"], registry=self.registry)
         self._dominoed, self._blocked = rounds.labels("domino"), rounds.labels("blocked")
+        faults = Counter(
+            "specbid_timing_faults", "Rows of the fault ledger, by cause.", ["cause"], registry=self.registry
+        )
+        self._faults = {cause: faults.labels(cause.value) for cause in FaultCause}
         self.streams = Gauge("specbid_streams_open", "Watch and play streams open now.", registry=self.registry)
-        self.arrival_to_commit = Histogram(
+        self._arrival_to_commit = Histogram(
             "specbid_arrival_to_commit_seconds",
             "From the stamp of a command to its outcome being durable.",
             buckets=_LATENCY_BUCKETS,
@@ -102,6 +107,14 @@ class Metrics:
         """A command was decided and stored."""
         outcome = "accepted" if refusal is None else refusal.reason.name.lower()
         self._commands[type(command), outcome].inc()
+
+    def committed(self, since_arrival_ns: int) -> None:
+        """An outcome became durable, so long after its command's stamp."""
+        self._arrival_to_commit.observe(since_arrival_ns / 1e9)
+
+    def fault(self, cause: FaultCause) -> None:
+        """A row was added to the fault ledger."""
+        self._faults[cause].inc()
 
     def step(self, step: ev.Step) -> None:
         """A step was stored."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from engine.clock import Arrival, Decision, Verdict
 from engine.events import Step
+from engine.faults import Fault
 from engine.refusals import Refusal
 from engine.tiles import Tile
 from engine.view import Audience
@@ -98,20 +99,41 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class DueMatch:
-    """A live match and when it needs the service next. A suspended match is due at once (`due_ns` is None)."""
+    """A live match and when it needs the service next; None when it waits for a handover or is suspended."""
 
     match_id: str
     due_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A sign of life on the service's line of time: at `at_ns` every command stamped before `closed_ns` was in.
+
+    `retired` is the last one of a planned stop.
+    """
+
+    at_ns: int
+    closed_ns: int
+    retired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """A fault of the service; of one match only when `match_id` is given."""
+
+    fault: Fault
+    match_id: str | None = None
 
 
 class Store(Protocol):
     """The system of record. Every method may raise `StoreUnavailableError`."""
 
     async def append(self, change: Append) -> None:
-        """Write one change; when this returns it survives a crash of the machine.
+        """Write one change; when this returns it survives a crash of the machine. Cancelling it does not undo it.
 
-        Raises VersionConflictError, DuplicateCommandError or DuplicateRequestError (in that order of precedence:
-        duplicate command, duplicate request, conflict) without writing anything.
+        Raises VersionConflictError (also for an invite code that is taken), DuplicateCommandError or
+        DuplicateRequestError without writing anything; of several the first of duplicate command, duplicate request,
+        conflict.
         """
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
@@ -124,7 +146,7 @@ class Store(Protocol):
         """What a token is good for."""
 
     async def add_credential(self, credential: Credential) -> None:
-        """Store a further token, durably."""
+        """Store a further token of a match that exists, durably; doing it again is safe."""
 
     async def seat_request(self, request_id: str) -> SeatRequest | None:
         """What a create or join request with this id got."""
@@ -134,6 +156,18 @@ class Store(Protocol):
 
     async def live_matches(self) -> Sequence[DueMatch]:
         """Every match that is not over, earliest due first."""
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Replace this process's heartbeat, durably."""
+
+    async def last_beat(self) -> Heartbeat | None:
+        """The heartbeat that was stored last, maybe by an earlier process."""
+
+    async def record_fault(self, row: LedgerRow) -> None:
+        """Add a row to the fault ledger, durably; what is appended after this call is stored after it."""
+
+    async def faults(self, since_ns: int) -> Sequence[LedgerRow]:
+        """The rows whose spans end at or after this instant, oldest first."""
 
     async def close(self) -> None:
         """Finish what was handed in and release the store."""

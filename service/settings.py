@@ -9,6 +9,10 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from engine.faults import Tolerances
+
+MS_NS = 1_000_000
+
 
 class SettingsError(Exception):
     """The environment does not make sense; the text says what to change."""
@@ -26,7 +30,22 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
     drain_seconds: float = Field(5.0, ge=0, le=300, description="how long to keep accepting after SIGTERM")
+    widest_stamp_ms: int = Field(100, ge=1, le=1000, description="a wider stamp across a deadline proves nothing")
+    charge_tolerance_ms: int = Field(1000, ge=1, le=10_000, description="how exactly a bank charge must be known")
+    aftermath_ms: int = Field(5000, ge=0, le=60_000, description="how long a failure may still cut players off")
+    store_gap_ms: int = Field(1000, ge=300, le=60_000, description="so long without a stored heartbeat is a fault")
+    publish_stall_ms: int = Field(2000, ge=100, le=60_000, description="so long a stall of the event loop is a fault")
+    outage_ms: int = Field(5000, ge=300, le=600_000, description="so long without a service may have burned a bank")
     reflection: bool = Field(default=False, description="offer gRPC server reflection")
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """How much doubt a verdict bears."""
+        return Tolerances(
+            widest_stamp_ns=self.widest_stamp_ms * MS_NS,
+            charge_ns=self.charge_tolerance_ms * MS_NS,
+            aftermath_ns=self.aftermath_ms * MS_NS,
+        )
 
     @field_validator("host")
     @classmethod

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from engine.clock import Arrival
+from engine.faults import Fault, FaultCause
 
 MS_NS = 1_000_000
 TICK_NS = 10 * MS_NS
@@ -17,16 +18,32 @@ STALL_NS = 50 * MS_NS
 """A tick later than this is a stall."""
 STALL_MEMORY_NS = 250 * MS_NS
 """How long a stall's backlog may still be coming in."""
+STEP_NS = 50 * MS_NS
+"""More than this between two clocks in one tick is a step of one of them."""
 SLACK_NS = 30 * MS_NS
 """What the kernel and the transport may hold back besides."""
 
 
 class TimingGuard:
-    """The `Clock` port over a source of service time: `now_ns`, and arrivals as intervals."""
+    """The `Clock` port over a source of service time: `now_ns`, and arrivals as intervals.
 
-    def __init__(self, source: Callable[[], int], error_bound_ns: Callable[[], int]) -> None:
+    `report` gets what it finds: a stall of `publish_stall_ns`, in which nobody was served, or a step of the source
+    against the loop's own clock.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], int],
+        error_bound_ns: Callable[[], int],
+        *,
+        publish_stall_ns: int,
+        report: Callable[[Fault], None],
+    ) -> None:
         self.now_ns = source
         self.error_bound_ns = error_bound_ns
+        self._publish_stall_ns = publish_stall_ns
+        self._report = report
+        self._loop_ns = 0
         self._last_tick_ns = self._vouched_ns = self._stalled_since_ns = source()
         self._stall_forgotten_ns = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -34,11 +51,16 @@ class TimingGuard:
     def arrival(self) -> Arrival:
         """The stamp of a message taken over right now; both bounds include the clock's error."""
         now_ns, error_ns = self.now_ns(), self.error_bound_ns()
-        vouched_ns = self._stalled_since_ns if now_ns < self._stall_forgotten_ns else self._vouched_ns
+        remembers_stall = (
+            self._last_tick_ns < self._stall_forgotten_ns
+        )  # while the loop stands no backlog is worked off
+        vouched_ns = self._stalled_since_ns if remembers_stall else self._vouched_ns
         return Arrival(vouched_ns - SLACK_NS - error_ns, now_ns + error_ns)
 
     def start(self) -> None:
         """Begin to tick on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._loop_ns = int(self._loop.time() * 1e9)
         self._last_tick_ns = self._vouched_ns = self.now_ns()
         self._schedule()
 
@@ -48,14 +70,24 @@ class TimingGuard:
             self._timer.cancel()
 
     def _schedule(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(TICK_NS / 1e9, self._tick)
+        self._timer = self._loop.call_later(TICK_NS / 1e9, self._tick)
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
+        now_ns, loop_ns = self.now_ns(), int(self._loop.time() * 1e9)
         if now_ns - self._last_tick_ns > STALL_NS:
-            if now_ns >= self._stall_forgotten_ns:  # a stall within the memory of another began with that one
-                self._stalled_since_ns = self._vouched_ns
-            self._stall_forgotten_ns = now_ns + STALL_MEMORY_NS
+            self._stalled(now_ns)
+        step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
+        if abs(step_ns) > STEP_NS:
+            span = sorted((self._last_tick_ns, now_ns))
+            self._report(Fault(FaultCause.CLOCK_FAULT, span[0], span[1], f"service time stepped by {step_ns} ns"))
         self._vouched_ns = self._last_tick_ns
-        self._last_tick_ns = now_ns
+        self._last_tick_ns, self._loop_ns = now_ns, loop_ns
         self._schedule()
+
+    def _stalled(self, now_ns: int) -> None:
+        if self._last_tick_ns >= self._stall_forgotten_ns:  # a stall within the memory of another began with that one
+            self._stalled_since_ns = self._vouched_ns
+        self._stall_forgotten_ns = now_ns + STALL_MEMORY_NS
+        if now_ns - self._last_tick_ns >= self._publish_stall_ns:
+            evidence = "the event loop served nobody"
+            self._report(Fault(FaultCause.PUBLISH_STALL, self._last_tick_ns, now_ns, evidence))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from service.deadlines import Deadlines
 from service.fanout.local import LocalBus
+from service.ledger import FaultLedger
 from service.logs import get_logger
 from service.match import Services
 from service.matches import Matches
@@ -17,11 +18,12 @@ from service.rpc.auth import Gatekeeper
 from service.rpc.match_service import MatchService
 from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
-from service.settings import Settings
+from service.settings import MS_NS, Settings
 from service.store.sqlite import SqliteStore
 from service.system.chance import SystemEntropy
 from service.system.time import anchor, service_time
 from service.timing_guard import TimingGuard
+from service.watermark import Watermark
 
 ANCHOR_KEY = "clock_anchor"
 GRACE_SECONDS = 5.0
@@ -63,9 +65,10 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
     """Run the whole service; leaving the context drains and stops it."""
     store = await SqliteStore.open(settings.database)
     try:
-        anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0)
+        last = await store.last_beat()
+        anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
         await store.set_meta(ANCHOR_KEY, anchored.to_text())
-        service = Service(settings, store, TimingGuard(service_time(anchored), lambda: 0))
+        service = Service(settings, store, service_time(anchored))
         await service.start()
         try:
             yield service
@@ -78,11 +81,24 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
 class Service:
     """The parts of one process, in the order of their dependence."""
 
-    def __init__(self, settings: Settings, store: SqliteStore, guard: TimingGuard) -> None:
+    def __init__(self, settings: Settings, store: SqliteStore, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
-        self._guard = guard
         self._tasks = Tasks()
         self._metrics = Metrics()
+        self._ledger = FaultLedger(store, self._metrics, settings.tolerances, self._tasks.spawn)
+        self._guard = guard = TimingGuard(
+            now_ns,
+            lambda: 0,  # the store is in this process: one clock
+            publish_stall_ns=settings.publish_stall_ms * MS_NS,
+            report=self._ledger.record,
+        )
+        self._watermark = Watermark(
+            store,
+            guard,
+            self._ledger,
+            gap_ns=settings.store_gap_ms * MS_NS,
+            outage_ns=settings.outage_ms * MS_NS,
+        )
         self._deadlines = Deadlines(guard, self._wake)
         self._matches = Matches(
             Services(
@@ -92,6 +108,8 @@ class Service:
                 entropy=SystemEntropy(),
                 metrics=self._metrics,
                 deadlines=self._deadlines,
+                ledger=self._ledger,
+                watermark=self._watermark,
                 spawn=self._tasks.spawn,
             )
         )
@@ -111,8 +129,11 @@ class Service:
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}")
 
     async def start(self) -> None:
-        """Go on with every live match, then listen."""
+        """Judge the last stop, go on with every live match, then listen."""
         self._guard.start()
+        await self._ledger.load(self._guard.now_ns())
+        await self._watermark.begin()
+        self._beating = asyncio.create_task(self._watermark.run())
         live = await self._matches.recover()
         await self._grpc.start()
         get_logger().info("serving", address=self.addresses.grpc, metrics=self.addresses.metrics, live_matches=live)
@@ -128,6 +149,8 @@ class Service:
         await self._tasks.finish()
         suspended = await self._matches.suspend()
         await self._tasks.finish()
+        self._beating.cancel()
+        await self._watermark.retire()
         self._deadlines.close()
         self._guard.stop()
         self._metrics.stop()

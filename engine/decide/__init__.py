@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.clock import Verdict
-from engine.commands import Request
+from engine.commands import Request, Resign
 from engine.decide import bidding, playing, readiness, timing
 from engine.decide.phases import fits_phase, is_on_turn
 from engine.decide.service import ServiceRuling, decide_service
-from engine.events import Step
+from engine.decide.timing import NO_FAULTS, Evidence
+from engine.events import ClockStopped, Step
 from engine.refusals import Refusal, RefusalReason
 from engine.state import MatchState
 from engine.tiles import Tile
 
-__all__ = ["Ruling", "ServiceRuling", "decide", "decide_service"]
+__all__ = ["NO_FAULTS", "Evidence", "Ruling", "ServiceRuling", "decide", "decide_service"]
 
 Answer: TypeAlias = Step | Refusal
 
@@ -37,16 +38,21 @@ class Ruling:
     verdict: Verdict
 
 
-def decide(state: MatchState, request: Request, *, now_ns: int, deal: tuple[Tile, ...]) -> Ruling:
+def decide(
+    state: MatchState, request: Request, *, now_ns: int, deal: tuple[Tile, ...], evidence: Evidence = NO_FAULTS
+) -> Ruling:
     """The ruling on `request`, to be stored at `now_ns`; `deal` is the order of the 28 tiles for the next round."""
     if state.result is not None:
+        if timing.was_in_time_after_all(state, request):
+            text = f"a command stamped at {request.arrival.latest_ns} was found behind a settled expiry"
+            return _failed(text, now_ns, Verdict.IN_TIME)
         return _refused(RefusalReason.MATCH_OVER)
-    verdict = timing.verdict(state, request)
+    verdict = timing.verdict(state, request, evidence)
     if verdict is Verdict.UNPROVABLE:
         return Ruling(timing.unprovable(request.arrival, now_ns), Refusal(RefusalReason.MATCH_OVER), verdict)
     if timing.is_after_deadline(state, request.arrival):
         reason = RefusalReason.TIME_EXPIRED if verdict is Verdict.LATE else RefusalReason.MATCH_OVER
-        return Ruling(timing.expiry(state), Refusal(reason), verdict)
+        return Ruling(timing.expiry(state, evidence, now_ns), Refusal(reason), verdict)
     if request.expected_version not in (None, state.version):
         return _refused(RefusalReason.STALE_VERSION, verdict, current_version=state.version)
     if not fits_phase(state, request.command):
@@ -56,6 +62,10 @@ def decide(state: MatchState, request: Request, *, now_ns: int, deal: tuple[Tile
     answer = _apply(state, request, now_ns, deal)
     if isinstance(answer, Refusal):
         return Ruling((), answer, verdict)
+    if isinstance(answer[0], ClockStopped) and not isinstance(request.command, Resign):
+        doubt = timing.charge_doubt(state, request.arrival, evidence)
+        if doubt is not None:
+            return _failed(doubt, now_ns, verdict)
     return Ruling(answer, None, verdict)
 
 
@@ -65,6 +75,10 @@ def _apply(state: MatchState, request: Request, now_ns: int, deal: tuple[Tile, .
         or bidding.decide(state, request, now_ns)
         or readiness.decide(state, request, now_ns, deal)
     )
+
+
+def _failed(evidence: str, now_ns: int, verdict: Verdict) -> Ruling:
+    return Ruling(timing.timing_failure(evidence, now_ns), Refusal(RefusalReason.MATCH_OVER), verdict)
 
 
 def _refused(reason: RefusalReason, verdict: Verdict = Verdict.NOT_TIMED, **figures: int) -> Ruling:

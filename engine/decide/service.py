@@ -8,6 +8,7 @@ from engine import commands as cmd
 from engine import events as ev
 from engine.decide import timing
 from engine.decide.readiness import deal_round
+from engine.decide.timing import NO_FAULTS, Evidence
 from engine.refusals import Refusal, RefusalReason
 from engine.state import MatchState, Phase
 from engine.tiles import Tile
@@ -16,21 +17,26 @@ ServiceRuling: TypeAlias = ev.Step | Refusal
 
 
 def decide_service(
-    state: MatchState, command: cmd.ServiceCommand, *, now_ns: int, deal: tuple[Tile, ...]
+    state: MatchState,
+    command: cmd.ServiceCommand,
+    *,
+    now_ns: int,
+    deal: tuple[Tile, ...],
+    evidence: Evidence = NO_FAULTS,
 ) -> ServiceRuling:
     """The events of a service command, stored at `now_ns`; empty when there is nothing to do."""
     if state.result is not None and not _overturns(state, command):
         return Refusal(RefusalReason.MATCH_OVER)
     match command:
         case cmd.CheckClock(closed_ns):
-            return _check_clock(state, closed_ns, now_ns, deal)
+            return _check_clock(state, closed_ns, now_ns, deal, evidence)
         case cmd.TakeSeat(seat, display_name):
             taken = state.display_names[seat] is not None
             return Refusal(RefusalReason.ALREADY_READY) if taken else (ev.PlayerSeated(seat, display_name),)
         case cmd.Leave():
             return _leave(state, command, now_ns)
-        case cmd.Abort(reason, evidence):
-            return (ev.MatchAborted(reason, evidence, now_ns),)
+        case cmd.Abort(reason, words):
+            return (ev.MatchAborted(reason, words, now_ns),)
         case cmd.SuspendClocks():
             return () if state.due_ns is None else (ev.ClocksSuspended(now_ns),)
         case cmd.ResumeClocks():
@@ -39,12 +45,12 @@ def decide_service(
             assert_never(command)
 
 
-def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Tile, ...]) -> ev.Step:
+def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Tile, ...], evidence: Evidence) -> ev.Step:
     due = state.due_ns
     if due is None or closed_ns < due:
         return ()
     if state.decision is not None:
-        return timing.expiry(state)
+        return timing.expiry(state, evidence, now_ns)
     if state.phase is Phase.NOT_STARTED:  # S2
         return (ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due),)
     return (ev.ContinueTimedOut(due), *deal_round(state, now_ns, deal))  # S2

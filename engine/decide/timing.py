@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from engine import events as ev
 from engine.clock import Arrival, Verdict
 from engine.commands import Request
+from engine.faults import TOLERANCES, Fault, Tolerances
 from engine.seats import Seat
 from engine.state import MatchState
 
 
-def verdict(state: MatchState, request: Request) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known against the clock: faults of the service that concern this match, and how much doubt is borne."""
+
+    faults: tuple[Fault, ...] = ()
+    tolerances: Tolerances = TOLERANCES
+
+
+NO_FAULTS = Evidence()
+
+
+def verdict(state: MatchState, request: Request, evidence: Evidence) -> Verdict:
     """How the request stands to the running decision, if that is its sender's."""
     if state.decision is None or state.suspended_at_ns is not None or state.decision.seat is not request.seat:
         return Verdict.NOT_TIMED
-    return state.decision.judge(request.arrival)
+    return state.decision.judge(request.arrival, evidence.tolerances.widest_stamp_ns)
 
 
 def is_after_deadline(state: MatchState, arrival: Arrival) -> bool:
@@ -22,10 +36,16 @@ def is_after_deadline(state: MatchState, arrival: Arrival) -> bool:
     return state.decision is not None and due is not None and arrival.earliest_ns >= due
 
 
-def expiry(state: MatchState) -> ev.Step:
-    """The loss on time, recorded at the deadline itself (clock.expiry, K5). Balances stay (P5)."""
+def expiry(state: MatchState, evidence: Evidence, now_ns: int) -> ev.Step:
+    """The loss on time, recorded at the deadline itself (clock.expiry, K5). Balances stay (P5).
+
+    Where a fault of the service could have caused it there is no result (clock.timing-failure, F2).
+    """
     decision = state.decision
     assert decision is not None
+    for fault in evidence.faults:
+        if fault.covers_deadline(decision, evidence.tolerances):
+            return timing_failure(str(fault), now_ns)
     return (
         ev.ClockStopped(decision.seat, decision.bank_ns),
         ev.MatchWon(decision.seat.other, ev.WinReason.TIME, decision.deadline_ns),
@@ -34,9 +54,37 @@ def expiry(state: MatchState) -> ev.Step:
 
 def unprovable(arrival: Arrival, now_ns: int) -> ev.Step:
     """The stamp is too wide and lies across the deadline: no result (clock.timing-failure, F2)."""
-    width_ms = (arrival.latest_ns - arrival.earliest_ns) // 1_000_000
-    evidence = f"a command's arrival is known only to {width_ms} ms and lies across the deadline"
+    return timing_failure(f"a stamp from {arrival.earliest_ns} to {arrival.latest_ns} lies across the deadline", now_ns)
+
+
+def timing_failure(evidence: str, now_ns: int) -> ev.Step:
+    """A proven timing failure of the service: the match has no rated result (clock.timing-failure)."""
     return (ev.MatchAborted(ev.AbortReason.TIMING_FAILURE, evidence, now_ns),)
+
+
+def was_in_time_after_all(state: MatchState, request: Request) -> bool:
+    """Whether this command of the loser on time had arrived before the deadline that was settled without it (F5)."""
+    result = state.result
+    return (
+        isinstance(result, ev.MatchWon)
+        and result.reason is ev.WinReason.TIME
+        and result.winner is not request.seat
+        and request.arrival.latest_ns < result.at_ns
+    )
+
+
+def charge_doubt(state: MatchState, arrival: Arrival, evidence: Evidence) -> str | None:
+    """Why the bank cannot be charged for the decision that this command ends, if so (F2)."""
+    decision = state.decision
+    if decision is None:
+        return None
+    tolerance = evidence.tolerances.charge_ns
+    if decision.bank_used_ns(arrival.latest_ns) - decision.bank_used_ns(arrival.earliest_ns) > tolerance:
+        return f"a stamp from {arrival.earliest_ns} to {arrival.latest_ns} leaves the bank in doubt"
+    for fault in evidence.faults:
+        if fault.burned_ns(decision, arrival.earliest_ns) > tolerance:
+            return str(fault)
+    return None
 
 
 def charge(state: MatchState, arrival: Arrival) -> ev.ClockStopped:

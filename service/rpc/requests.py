@@ -67,13 +67,12 @@ def command_fields(
     version = message.expected_version if message.HasField("expected_version") else None
     if version is not None and version < 1:
         raise malformed("expected_version", "expected_version must be at least 1 when it is set")
-    resign = message.command.resign
     body = message.command.SerializeToString(deterministic=True)
     return CommandFields(
         command=command_of(message.command),
         command_id=_uuid("command_id", message.command_id),
         expected_version=version,
-        resigning=_SEATS.get(resign.seat) if message.command.WhichOneof("command") == "resign" else None,
+        resigning=_resigning(message.command.resign.seat),
         body_hash=hashlib.sha256(body + str(version).encode()).digest(),
     )
 
@@ -85,7 +84,7 @@ def command_of(message: commands_pb2.Command) -> cmd.Command:
         case None:
             raise malformed("command", "command must hold exactly one of the commands")
         case "play_tile":
-            return cmd.PlayTile(_tile(message.play_tile.tile), _end(message.play_tile.end))
+            return cmd.PlayTile(_tile(message.play_tile), _end(message.play_tile.end))
         case "make_bid":
             return cmd.Bid(message.make_bid.points)
         case "raise_bid":
@@ -146,10 +145,12 @@ def _uuid(field: str, text: str) -> str:
     return text.lower()
 
 
-def _tile(message: tiles_pb2.Tile) -> Tile:
-    if not 0 <= message.low <= message.high <= HIGHEST_PIP:
+def _tile(message: commands_pb2.PlayTile) -> Tile:
+    """The tile; one that is not set is malformed, although its halves read as the double blank."""
+    low, high = message.tile.low, message.tile.high
+    if not (message.HasField("tile") and 0 <= low <= high <= HIGHEST_PIP):
         raise malformed("command.play_tile.tile", "a tile has 0 <= low <= high <= 6")
-    return Tile(message.low, message.high)
+    return Tile(low, high)
 
 
 def _end(number: tiles_pb2.End.ValueType) -> End:
@@ -157,6 +158,12 @@ def _end(number: tiles_pb2.End.ValueType) -> End:
     if end is None:
         raise malformed("command.play_tile.end", "end must be one of the named ends; END_OPENING on an empty table")
     return end
+
+
+def _resigning(number: tiles_pb2.Seat.ValueType) -> Seat | None:
+    if number not in (tiles_pb2.SEAT_UNSPECIFIED, *_SEATS):
+        raise malformed("command.resign.seat", "resign.seat must be one of the named seats, or unset")
+    return _SEATS.get(number)
 
 
 def _timeout_ns(field: str, message: Duration | None, default_seconds: int, longest_seconds: int) -> int:

@@ -10,13 +10,14 @@ from typing import Any, Final
 from engine import events
 from engine.clock import Arrival, Decision, Verdict
 from engine.events import AbortReason, Event, Step, WinReason
+from engine.faults import FaultCause
 from engine.layout import End
 from engine.refusals import Refusal, RefusalReason
 from engine.scoring import Transfer
 from engine.seats import PerSeat, Seat
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
-from service.ports import Receipt
+from service.ports import Heartbeat, Receipt
 from service.store.json_forms import (
     FLAG,
     NUMBER,
@@ -43,6 +44,17 @@ AUDIENCE: Final = named(
     }
 )
 END: Final = named({End.OPENING: "open", End.WEST: "W", End.EAST: "E", End.NORTH: "N", End.SOUTH: "S"})
+CAUSE: Final = named(
+    {
+        FaultCause.STAMP_STRADDLES: "stamp straddles",
+        FaultCause.REPLICA_LOST: "replica lost",
+        FaultCause.STORE_GAP: "store gap",
+        FaultCause.CLOCK_FAULT: "clock fault",
+        FaultCause.NOT_COMMITTED: "not committed",
+        FaultCause.PUBLISH_STALL: "publish stall",
+        FaultCause.OUTAGE: "outage",
+    }
+)
 WIN: Final = named(
     {
         WinReason.BALANCE: "balance",
@@ -187,6 +199,34 @@ _RECEIPT: Final = Form(
     error_bound_ns=Field("error", NUMBER),
     verdict=Field("verdict", VERDICT),
 )
+
+
+_HEARTBEAT: Final = Form(
+    Heartbeat,
+    at_ns=Field("at", NUMBER),
+    closed_ns=Field("closed", NUMBER),
+    retired=Field("retired", FLAG, default=False),
+)
+
+
+def heartbeat_text(heartbeat: Heartbeat) -> str:
+    """A heartbeat as JSON."""
+    return text_of(_HEARTBEAT.encode(heartbeat))
+
+
+def heartbeat_of(text: str) -> Heartbeat:
+    """The heartbeat of a text by `heartbeat_text`. Raises StoredFormatError."""
+    return read_text(text, _HEARTBEAT.decode)
+
+
+def cause_text(cause: FaultCause) -> str:
+    """A cause by its name, for a column of its own."""
+    return str(CAUSE.encode(cause))
+
+
+def cause_of(text: str) -> FaultCause:
+    """The cause of a name by `cause_text`. Raises StoredFormatError."""
+    return read(text, CAUSE.decode)
 
 
 def audience_text(audience: Audience) -> str:

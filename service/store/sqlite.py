@@ -12,18 +12,29 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from engine.events import Step
 from engine.view import Audience
-from service.ports import Append, CommandRecord, Credential, DueMatch, SeatRequest, StoreUnavailableError
+from service.ports import (
+    Append,
+    CommandRecord,
+    Credential,
+    DueMatch,
+    Heartbeat,
+    LedgerRow,
+    SeatRequest,
+    StoreUnavailableError,
+)
 from service.store import sqlite_read
 from service.store.batches import BatchThread
+from service.store.event_json import heartbeat_of, heartbeat_text
 from service.store.sqlite_file import SqliteFile, StoreOpenError
 from service.store.sqlite_read import Reader
-from service.store.sqlite_write import Writer, append_write, credential_write, meta_write
+from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write
 
 __all__ = ["SqliteStore", "StoreOpenError"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+HEARTBEAT_KEY: Final = "heartbeat"
 BUSY_TIMEOUT_MS: Final = 2_000
 """How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
 MAX_READS: Final = 10_000
@@ -94,6 +105,23 @@ class SqliteStore:
     async def set_meta(self, key: str, value: str) -> None:
         """Store a fact about the service, durably, in place of what was there."""
         await self._write_thread.submit(meta_write(key, value))
+
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        """Replace this process's heartbeat, durably."""
+        await self.set_meta(HEARTBEAT_KEY, heartbeat_text(heartbeat))
+
+    async def last_beat(self) -> Heartbeat | None:
+        """The heartbeat that was stored last, maybe by an earlier process."""
+        text = await self.meta(HEARTBEAT_KEY)
+        return None if text is None else heartbeat_of(text)
+
+    async def record_fault(self, row: LedgerRow) -> None:
+        """Add a row to the fault ledger, durably and before every later write."""
+        await self._write_thread.submit(fault_write(row))
+
+    async def faults(self, since_ns: int) -> Sequence[LedgerRow]:
+        """The rows whose spans end at or after this instant, oldest first."""
+        return await self._read(sqlite_read.faults, since_ns)
 
     async def close(self) -> None:
         """Finish what was handed in and release the file."""

@@ -13,7 +13,7 @@ OLDEST_SQLITE: Final = (3, 38, 0)
 """The first with everything used here: STRICT tables, unixepoch()."""
 
 
-class StoreOpenError(Exception):
+class StoreOpenError(RuntimeError):
     """The store cannot be opened. The text is a sentence or two for the operator."""
 
 

@@ -7,9 +7,10 @@ from sqlite3 import Connection, Error
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.events import Step
+from engine.faults import Fault
 from engine.view import Audience
-from service.ports import CommandRecord, Credential, DueMatch, SeatRequest, StoreUnavailableError
-from service.store.event_json import audience_of, audience_text, receipt_of, refusal_of, step_of
+from service.ports import CommandRecord, Credential, DueMatch, LedgerRow, SeatRequest, StoreUnavailableError
+from service.store.event_json import audience_of, audience_text, cause_of, receipt_of, refusal_of, step_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,3 +97,12 @@ def meta(connection: Connection, key: str) -> str | None:
     """A fact about the service itself."""
     query = "SELECT value FROM meta WHERE key = ?"
     return next((value for (value,) in connection.execute(query, (key,)).fetchall()), None)
+
+
+def faults(connection: Connection, since_ns: int) -> Sequence[LedgerRow]:
+    """The rows of the fault ledger whose spans end at or after this instant, oldest first."""
+    query = "SELECT cause, match_id, from_ns, to_ns, evidence FROM faults WHERE to_ns >= ? ORDER BY fault_id"
+    return [
+        LedgerRow(Fault(cause_of(cause), from_ns, to_ns, evidence), match_id)
+        for cause, match_id, from_ns, to_ns, evidence in connection.execute(query, (since_ns,)).fetchall()
+    ]

@@ -13,11 +13,12 @@ from service.ports import (
     Credential,
     DuplicateCommandError,
     DuplicateRequestError,
+    LedgerRow,
     StoreUnavailableError,
     VersionConflictError,
 )
 from service.store.batches import Outcome
-from service.store.event_json import audience_text, receipt_text, refusal_text, step_text
+from service.store.event_json import audience_text, cause_text, receipt_text, refusal_text, step_text
 
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
 
@@ -30,6 +31,7 @@ _CREDENTIAL: Final = "INSERT INTO credentials VALUES (?, ?, ?)"
 _CREDENTIAL_AGAIN: Final = f"{_CREDENTIAL} ON CONFLICT (token_hash) DO UPDATE SET token_hash = token_hash"
 _SEAT_REQUEST: Final = "INSERT INTO seat_requests VALUES (?, ?, ?)"
 _META: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_FAULT: Final = "INSERT INTO faults (cause, match_id, from_ns, to_ns, evidence) VALUES (?, ?, ?, ?, ?)"
 
 _SAME_COMMAND: Final = "SELECT 1 FROM commands WHERE match_id = ? AND sender = ? AND command_id = ?"
 _SAME_REQUEST: Final = "SELECT 1 FROM seat_requests WHERE request_id = ?"
@@ -63,6 +65,13 @@ def credential_write(credential: Credential) -> Write:
 def meta_write(key: str, value: str) -> Write:
     """The write of a fact about the service."""
     return Write(((_META, (key, value)),))
+
+
+def fault_write(row: LedgerRow) -> Write:
+    """The write of a row of the fault ledger."""
+    fault = row.fault
+    values = (cause_text(fault.cause), row.match_id, fault.from_ns, fault.to_ns, fault.evidence)
+    return Write(((_FAULT, values),))
 
 
 def _statements(change: Append) -> Iterator[Statement]:

@@ -47,6 +47,18 @@ CREATE TABLE seat_requests (
     audience TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The fault ledger: spans in which the service could not stamp, store or show a command properly.
+CREATE TABLE faults (
+    fault_id INTEGER PRIMARY KEY,
+    cause TEXT NOT NULL,
+    match_id TEXT,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    evidence TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX fault_ends ON faults (to_ns);
+
 -- Facts about the service itself, such as the anchor of its line of time.
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,

@@ -1,0 +1,71 @@
+"""When a failure of the service may not cost a player the match (readings F1 to F5).
+
+A fault is a span, proven by the fault ledger, in which the service could not have stamped, stored or shown a command
+properly. It counts only where it could have changed a verdict or a bank; then the match has no result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from engine.clock import SECOND_NS, Decision
+
+
+class FaultCause(Enum):
+    """What the service failed to do."""
+
+    STAMP_STRADDLES = "stamp straddles"
+    REPLICA_LOST = "replica lost"
+    STORE_GAP = "store gap"
+    CLOCK_FAULT = "clock fault"
+    NOT_COMMITTED = "not committed"
+    PUBLISH_STALL = "publish stall"
+    OUTAGE = "outage"
+
+
+_WITHIN_DECISION = frozenset({FaultCause.CLOCK_FAULT, FaultCause.NOT_COMMITTED})
+"""These put the whole decision in doubt; the others only a deadline in their span or right behind it."""
+_BURNING = frozenset({FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL})
+"""While these last a player cannot move or cannot see that it is time to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How much doubt a verdict bears, in nanoseconds."""
+
+    widest_stamp_ns: int = SECOND_NS // 10
+    """A stamp across the deadline proves nothing when it is wider."""
+    charge_ns: int = SECOND_NS
+    """A bank charge must be known better than this."""
+    aftermath_ns: int = 5 * SECOND_NS
+    """How long after a failure a player may still be cut off by it."""
+
+
+TOLERANCES = Tolerances()
+
+
+class Fault(NamedTuple):
+    """A row of the fault ledger: the span and what proves it."""
+
+    cause: FaultCause
+    from_ns: int
+    to_ns: int
+    evidence: str
+
+    def covers_deadline(self, decision: Decision, tolerances: Tolerances) -> bool:
+        """Whether a loss on time at the decision's deadline could be this fault's doing (F2)."""
+        deadline = decision.deadline_ns
+        if self.cause in _WITHIN_DECISION:
+            return self.from_ns < deadline and self.to_ns > decision.started_at_ns
+        return self.from_ns < deadline <= self.to_ns + tolerances.aftermath_ns
+
+    def burned_ns(self, decision: Decision, until_ns: int) -> int:
+        """How much of the bank this fault may have burned by then."""
+        if self.cause not in _BURNING:
+            return 0
+        return max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.delay_ends_at_ns))
+
+    def __str__(self) -> str:
+        return f"{self.cause.value} from {self.from_ns} to {self.to_ns}: {self.evidence}"

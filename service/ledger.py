@@ -1,0 +1,80 @@
+"""The fault ledger: what the service failed to do, with its proof, and what of it concerns a match (F1, F2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+
+from engine.decide import Evidence
+from engine.faults import Fault, Tolerances
+from service.logs import get_logger
+from service.metrics import Metrics
+from service.ports import LedgerRow, Store, StoreUnavailableError
+
+PERSIST_ATTEMPTS = 100
+KEPT_NS = 3_600 * 1_000_000_000
+"""How long a fault may still concern a running decision; no decision is that long."""
+
+
+class FaultLedger:
+    """The rows of the last hour in memory, all of them in the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        metrics: Metrics,
+        tolerances: Tolerances,
+        spawn: Callable[[Coroutine[object, object, None]], object],
+    ) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._tolerances = tolerances
+        self._spawn = spawn
+        self._general: tuple[Fault, ...] = ()
+        self._by_match: dict[str, tuple[Fault, ...]] = defaultdict(tuple)
+
+    async def load(self, now_ns: int) -> None:
+        """Read what an earlier process recorded."""
+        for row in await self._store.faults(now_ns - KEPT_NS):
+            self._keep(row)
+
+    def record(self, fault: Fault, match_id: str | None = None) -> None:
+        """Add a row: it counts at once, and is stored before whatever is decided by it."""
+        row = LedgerRow(fault, match_id)
+        self._keep(row)
+        self._metrics.fault(fault.cause)
+        get_logger().warning(
+            "timing_fault",
+            cause=fault.cause.value,
+            match_id=match_id,
+            from_ns=fault.from_ns,
+            to_ns=fault.to_ns,
+            evidence=fault.evidence,
+        )
+        self._spawn(self._persist(row))
+
+    def evidence(self, match_id: str) -> Evidence:
+        """What is known against the clock of this match."""
+        return Evidence(self._general + self._by_match.get(match_id, ()), self._tolerances)
+
+    def forget(self, match_id: str) -> None:
+        """The match is over."""
+        self._by_match.pop(match_id, None)
+
+    def _keep(self, row: LedgerRow) -> None:
+        if row.match_id is not None:
+            self._by_match[row.match_id] += (row.fault,)
+            return
+        oldest_ns = row.fault.to_ns - KEPT_NS
+        self._general = (*(fault for fault in self._general if fault.to_ns > oldest_ns), row.fault)
+
+    async def _persist(self, row: LedgerRow) -> None:
+        for attempt in range(PERSIST_ATTEMPTS):
+            try:
+                await self._store.record_fault(row)
+            except StoreUnavailableError:
+                await asyncio.sleep(min(2.0**attempt * 0.1, 5.0))
+            else:
+                return
+        get_logger().error("fault_not_stored", cause=row.fault.cause.value)

@@ -1,0 +1,90 @@
+"""How far the past is closed: heartbeats in the store, each saying up to when every stamped command is in (K4).
+
+An expiry is settled only behind the watermark, so behind a heartbeat that was stored after the deadline. A gap between
+heartbeats is therefore known before any deadline inside it is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.faults import Fault, FaultCause
+from service.ledger import FaultLedger
+from service.logs import get_logger
+from service.ports import Clock, Heartbeat, Store, StoreUnavailableError
+
+BEAT_SECONDS = 0.2
+
+
+class Watermark:
+    """Beats while the service lives. `gap_ns` without a stored heartbeat is a fault of the store."""
+
+    def __init__(self, store: Store, clock: Clock, ledger: FaultLedger, *, gap_ns: int, outage_ns: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = ledger
+        self._gap_ns = gap_ns
+        self._outage_ns = outage_ns
+        self._closed_ns = 0
+        self._last_ns = 0
+        self._wanted = asyncio.Event()
+        self._beaten = asyncio.Event()
+
+    @property
+    def closed_ns(self) -> int:
+        """Every command stamped before this has been taken over, and the store knows."""
+        return self._closed_ns
+
+    async def begin(self) -> None:
+        """Judge how the last process ended: without retiring, what fell into its absence is the service's fault."""
+        last = await self._store.last_beat()
+        now_ns = self._clock.now_ns()
+        if last is not None and not last.retired:
+            self._record(FaultCause.REPLICA_LOST, last.closed_ns, now_ns, "the service stopped without notice")
+            if now_ns - last.at_ns >= self._outage_ns:
+                self._record(FaultCause.OUTAGE, last.at_ns, now_ns, "no service was running")
+        self._last_ns = now_ns
+        await self._beat()
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._wanted.clear()
+            try:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+            try:
+                await self._beat()
+            except StoreUnavailableError:
+                get_logger().warning("heartbeat_not_stored")
+                await asyncio.sleep(BEAT_SECONDS)
+
+    async def reach(self, instant_ns: int) -> None:
+        """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""
+        while self._closed_ns < instant_ns:
+            ahead_ns = instant_ns - self._clock.arrival().earliest_ns
+            if ahead_ns > 0:
+                await asyncio.sleep(ahead_ns / 1e9)
+            else:
+                self._wanted.set()
+                self._beaten.clear()
+                await self._beaten.wait()
+
+    async def retire(self) -> None:
+        """The last heartbeat of a planned stop: absence from now on is no fault."""
+        await self._beat(retired=True)
+
+    async def _beat(self, *, retired: bool = False) -> None:
+        closed_ns = max(self._closed_ns, self._clock.arrival().earliest_ns)
+        await self._store.beat(Heartbeat(self._clock.now_ns(), closed_ns, retired))
+        now_ns = self._clock.now_ns()
+        if now_ns - self._last_ns >= self._gap_ns:
+            self._record(FaultCause.STORE_GAP, self._last_ns, now_ns, "no heartbeat could be stored")
+        self._last_ns = now_ns
+        self._closed_ns = closed_ns
+        self._beaten.set()
+
+    def _record(self, cause: FaultCause, from_ns: int, to_ns: int, evidence: str) -> None:
+        self._ledger.record(Fault(cause, from_ns, to_ns, evidence))
