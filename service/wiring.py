@@ -21,11 +21,10 @@ from service.rpc.server import GrpcServer
 from service.settings import MS_NS, Settings
 from service.store.sqlite import SqliteStore
 from service.system.chance import SystemEntropy
-from service.system.time import anchor, service_time
+from service.system.time import ANCHOR_KEY, anchor, service_time
 from service.timing_guard import TimingGuard
 from service.watermark import Watermark
 
-ANCHOR_KEY = "clock_anchor"
 GRACE_SECONDS = 5.0
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+ANCHOR_KEY = "clock_anchor"
+"""Where the store keeps the anchor."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -37,6 +39,11 @@ def boot_id() -> str:
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
 
 
+def boot_ns() -> int:
+    """Nanoseconds since the machine was started, sleep included."""
+    return time.clock_gettime_ns(_BOOT_CLOCK)
+
+
 def anchor(stored: str | None, *, not_before_ns: int) -> Anchor:
     """The stored anchor if it is of this boot, else a new one to wall time, never before `not_before_ns`."""
     here = boot_id()
@@ -44,8 +51,7 @@ def anchor(stored: str | None, *, not_before_ns: int) -> Anchor:
         earlier = Anchor.from_text(stored)
         if here and earlier.boot_id == here:
             return earlier
-    boot_ns = time.clock_gettime_ns(_BOOT_CLOCK)
-    return Anchor(here, max(time.time_ns(), not_before_ns) - boot_ns)
+    return Anchor(here, max(time.time_ns(), not_before_ns) - boot_ns())
 
 
 def service_time(anchored: Anchor) -> Callable[[], int]:

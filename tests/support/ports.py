@@ -1,0 +1,187 @@
+"""Fakes of the ports: a store in memory that can fail on request, a virtual clock, scripted chance."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from engine.clock import Arrival
+from engine.events import Step
+from engine.tiles import DOUBLE_SIX, Tile
+from engine.view import Audience
+from service.deadlines import Deadlines
+from service.fanout.local import LocalBus
+from service.match import Services
+from service.matches import Matches
+from service.metrics import Metrics
+from service.ports import (
+    Append,
+    CommandRecord,
+    Credential,
+    DueMatch,
+    DuplicateCommandError,
+    DuplicateRequestError,
+    SeatRequest,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from service.system.chance import SystemEntropy
+from tests.support.store import NOON_NS
+from tests.support.virtual_time import virtual_now_ns
+
+
+@dataclass
+class VirtualClock:
+    """The loop's virtual time from noon on. An arrival is an interval of `width_ns` up to now."""
+
+    width_ns: int = 0
+
+    def now_ns(self) -> int:
+        return NOON_NS + virtual_now_ns()
+
+    def arrival(self) -> Arrival:
+        return Arrival(self.now_ns() - self.width_ns, self.now_ns())
+
+    def error_bound_ns(self) -> int:
+        return 0
+
+
+class ScriptedEntropy(SystemEntropy):
+    """Real tokens and ids; deals are `order` when it is set, else shuffled with `chance`."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.chance = Random(seed)
+        self.order: tuple[Tile, ...] | None = None
+
+    def deal(self) -> tuple[Tile, ...]:
+        if self.order is not None:
+            return self.order
+        shuffled = list(DOUBLE_SIX)
+        self.chance.shuffle(shuffled)
+        return tuple(shuffled)
+
+
+async def _nothing(_: Append) -> None:
+    return
+
+
+@dataclass
+class MemoryStore:
+    """The `Store` port. `is_down` fails everything, `lost_answers` so many appends after they were written."""
+
+    logs: dict[str, list[Step]] = field(default_factory=dict)
+    due: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
+    commands: dict[tuple[str, Audience, str], CommandRecord] = field(default_factory=dict)
+    credentials: dict[bytes, Credential] = field(default_factory=dict)
+    requests: dict[str, SeatRequest] = field(default_factory=dict)
+    invites: dict[bytes, str] = field(default_factory=dict)
+    is_down: bool = False
+    lost_answers: int = 0
+    before_append: Callable[[Append], Awaitable[None]] = _nothing
+
+    async def append(self, change: Append) -> None:
+        await self.before_append(change)
+        self._require()
+        self._check(change)
+        self._write(change)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise StoreUnavailableError
+
+    async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
+        self._require()
+        return self.logs.get(match_id, [])[after_version:]
+
+    async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
+        self._require()
+        return self.commands.get((match_id, sender, command_id))
+
+    async def credential(self, token_hash: bytes) -> Credential | None:
+        self._require()
+        return self.credentials.get(token_hash)
+
+    async def add_credential(self, credential: Credential) -> None:
+        self._require()
+        self.credentials[credential.token_hash] = credential
+
+    async def seat_request(self, request_id: str) -> SeatRequest | None:
+        self._require()
+        return self.requests.get(request_id)
+
+    async def match_for_invite(self, invite_hash: bytes) -> str | None:
+        self._require()
+        return self.invites.get(invite_hash)
+
+    async def live_matches(self) -> Sequence[DueMatch]:
+        self._require()
+        live = [DueMatch(match_id, due_ns) for match_id, (due_ns, is_live) in self.due.items() if is_live]
+        return sorted(live, key=lambda match: match.due_ns or 0)
+
+    async def close(self) -> None:
+        return
+
+    def _require(self) -> None:
+        if self.is_down:
+            raise StoreUnavailableError
+
+    def _check(self, change: Append) -> None:
+        record, request = change.record, change.seat_request
+        if record is not None and (change.match_id, record.sender, record.command_id) in self.commands:
+            raise DuplicateCommandError
+        if request is not None and request.request_id in self.requests:
+            raise DuplicateRequestError
+        if len(self.logs.get(change.match_id, [])) != change.expected_version:
+            raise VersionConflictError
+
+    def _write(self, change: Append) -> None:
+        if change.events:
+            self.logs.setdefault(change.match_id, []).append(change.events)
+            self.due[change.match_id] = (change.due_ns, change.live)
+        if change.record is not None:
+            self.commands[change.match_id, change.record.sender, change.record.command_id] = change.record
+        self.credentials |= {credential.token_hash: credential for credential in change.credentials}
+        if change.seat_request is not None:
+            self.requests[change.seat_request.request_id] = change.seat_request
+        if change.invite_hash is not None:
+            self.invites[change.invite_hash] = change.match_id
+
+
+class Background:
+    """Server-owned work; a failure is kept for `check`."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        self.tasks.add(asyncio.get_running_loop().create_task(work))
+
+    def check(self) -> None:
+        """Raise what any of the finished work raised."""
+        for task in self.tasks:
+            if task.done():
+                task.result()
+
+
+@dataclass
+class Process:
+    """The core of one server process on fakes, made inside the loop that runs it. Several may share a store."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    entropy: ScriptedEntropy = field(default_factory=ScriptedEntropy)
+    bus: LocalBus = field(default_factory=LocalBus)
+    background: Background = field(default_factory=Background)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics()
+        self.deadlines = Deadlines(self.clock, lambda match_id: self.matches.wake(match_id))
+        self.services = Services(
+            store=self.store,
+            clock=self.clock,
+            bus=self.bus,
+            entropy=self.entropy,
+            metrics=self.metrics,
+            deadlines=self.deadlines,
+            spawn=self.background.spawn,
+        )
+        self.matches = Matches(self.services)

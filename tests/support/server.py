@@ -1,0 +1,163 @@
+"""The real service for a test: in this process, or as a process of its own that can be killed."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+import grpc
+
+from service import wiring
+from service.settings import Settings
+from tests.support.ports import ScriptedEntropy
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A service in this process, a channel to it, and the chance that deals in it."""
+
+    service: wiring.Service
+    channel: grpc.aio.Channel
+    entropy: ScriptedEntropy
+
+    @property
+    def address(self) -> str:
+        """Where it listens for gRPC."""
+        return self.service.addresses.grpc
+
+    @property
+    def port(self) -> int:
+        """The number of its port."""
+        return int(self.address.rpartition(":")[2])
+
+    def sample(self, name: str, **labels: str) -> float:
+        """The value of one of its metrics now."""
+        value = self.service._metrics.registry.get_sample_value(name, labels)
+        assert value is not None, name
+        return value
+
+
+@asynccontextmanager
+async def served(database: Path, *, seed: int = 1, drain_seconds: float = 0.0) -> AsyncIterator[Server]:
+    """Runs the service on free ports and on this file; leaving drains it."""
+    entropy = ScriptedEntropy(seed)
+    settings = Settings(port=0, metrics_port=0, database=database, drain_seconds=drain_seconds)
+    with patch.object(wiring, "SystemEntropy", lambda: entropy):
+        async with wiring.serving(settings) as service:
+            async with grpc.aio.insecure_channel(service.addresses.grpc) as channel:
+                yield Server(service, channel, entropy)
+
+
+def environment(database: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a service process: free ports unless these settings say otherwise."""
+    usual = {"SPECBID_DATABASE": str(database), "SPECBID_PORT": "0", "SPECBID_METRICS_PORT": "0"}
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("SPECBID_")}
+    return inherited | usual | {f"SPECBID_{name}": text for name, text in settings.items()}
+
+
+@dataclass
+class ServerProcess:
+    """A service process, its address, and what it has written so far."""
+
+    process: asyncio.subprocess.Process
+    address: str = ""
+    log: list[str] = field(default_factory=list)
+
+    def events(self) -> list[str]:
+        """The names of the facts that it logged."""
+        return [json.loads(line)["event"] for line in self.log if line.startswith("{")]
+
+    async def kill(self) -> None:
+        """Stop it dead, as a crash would."""
+        self.process.kill()
+        await self.process.wait()
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to stop; its exit status."""
+        self.process.send_signal(number)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until it has ended and everything that it wrote is here; its exit status."""
+        async with asyncio.timeout(STOP_SECONDS):
+            status = await self.process.wait()
+            assert self._reading is not None
+            await self._reading
+        return status
+
+    async def started(self) -> None:
+        """Wait until it serves."""
+        serving = asyncio.get_running_loop().create_future()
+        self._reading: asyncio.Task[None] | None = asyncio.create_task(self._read(serving))
+        async with asyncio.timeout(START_SECONDS):
+            self.address = await serving
+
+    async def _read(self, serving: asyncio.Future[str]) -> None:
+        assert self.process.stderr is not None
+        async for raw in self.process.stderr:
+            line = raw.decode().rstrip()
+            self.log.append(line)
+            if line.startswith("{") and (facts := json.loads(line))["event"] == "serving":
+                serving.set_result(facts["address"])
+        if not serving.done():
+            serving.set_exception(AssertionError("\n".join(self.log)))
+
+
+@asynccontextmanager
+async def server_process(database: Path, **settings: str) -> AsyncIterator[ServerProcess]:
+    """Starts the service as a process on this file; leaving kills it if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "service", "serve"),
+        cwd=ROOT,
+        env=environment(database, settings),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    server = ServerProcess(process)
+    try:
+        await server.started()
+        yield server
+    finally:
+        if process.returncode is None:
+            await server.kill()
+        await server.ended()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command line that came to its end."""
+
+    status: int
+    output: str
+    errors: str
+
+
+async def run_command(*arguments: str, database: Path, **settings: str) -> Finished:
+    """Runs `spectacular-bid` to its end."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "service", *arguments),
+        cwd=ROOT,
+        env=environment(database, settings),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(START_SECONDS):
+        output, errors = await process.communicate()
+    assert process.returncode is not None
+    return Finished(process.returncode, output.decode(), errors.decode())
+
+
+def without_grpc_noise(errors: str) -> list[str]:
+    """The lines of a process's errors but for those that the gRPC core writes on its own."""
+    return [line for line in errors.splitlines() if not re.match(r"[EWI]\d{4} ", line)]
