@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,6 +39,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the service", description="Settings are SPECBID_* variables.")
     serve.set_defaults(run=run_serve)
+    admin = commands.add_parser("admin", help="look after a service on this machine").add_subparsers(required=True)
+    admin.add_parser("faults", help="list the fault ledger").set_defaults(run=run_admin_faults)
     from spectacularbid.client.commands import add_parsers  # noqa: PLC0415  grpc after the settings above
 
     add_parsers(commands, start_server=private_server)
@@ -55,6 +58,31 @@ def run_serve(_: argparse.Namespace) -> int:
     except (SettingsError, OSError, RuntimeError) as error:
         print(f"spectacular-bid cannot start: {error}", file=sys.stderr)
         return 2
+    return 0
+
+
+def run_admin_faults(_: argparse.Namespace) -> int:
+    """Print the fault ledger of the service's database, a row a line; 2 when it cannot be read."""
+    from service.ports import StoreUnavailableError  # noqa: PLC0415
+    from service.wiring import stored_faults  # noqa: PLC0415
+
+    try:
+        settings = load_settings()
+        rows = stored_faults(settings)
+    except SettingsError as error:
+        print(f"spectacular-bid: {error}", file=sys.stderr)
+        return 2
+    except StoreUnavailableError:
+        print(f"spectacular-bid: {settings.database} cannot be read", file=sys.stderr)
+        return 2
+    for row in rows:
+        fault = row.fault
+        began = datetime.fromtimestamp(fault.from_ns / 1e9, UTC).isoformat(timespec="milliseconds")
+        seconds = (fault.to_ns - fault.from_ns) / 1e9
+        print(
+            f"{began}  {seconds:9.3f} s  {fault.cause.value:15}  {row.match_id or 'every match':26}  {fault.evidence}"
+        )
+    print(f"{len(rows)} faults")
     return 0
 
 

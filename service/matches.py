@@ -128,10 +128,13 @@ class Matches:
         try:
             done = await self._carry_out(match_id, order)
         except DuplicateRequestError:
-            return await self.join(request_id, code, display_name)
-        if done.refusal is not None:
+            done = None
+        if done is not None and done.refusal is None:
+            return Admission(match_id, done.state, Audience.SEAT_TWO, token)
+        earlier = await store.seat_request(_request_key(request_id))  # taken, maybe by this request at the same time
+        if earlier is None:
             raise CannotJoinError
-        return Admission(match_id, done.state, Audience.SEAT_TWO, token)
+        return await self._readmit(request_id, earlier)
 
     async def leave(self, match_id: str, seat: Seat) -> Done:
         """Leave before the start; `Done.refusal` says why not."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from engine import commands as cmd
@@ -49,48 +51,36 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        commands = Counter(
-            "specbid_commands",
-            "Commands decided, by kind and by what became of them ('accepted' or the reason of refusal).",
-            ["kind", "outcome"],
-            registry=self.registry,
-        )
+        kinds = ["kind", "outcome"]
+        commands = self._counter("specbid_commands", "Commands decided; outcome is 'accepted' or the refusal.", kinds)
         outcomes = ("accepted", *(reason.name.lower() for reason in RefusalReason))
         self._commands = {
             (kind, outcome): commands.labels(kind.__name__, outcome) for kind in _COMMANDS for outcome in outcomes
         }
-        results = Counter("specbid_matches_finished", "Matches that ended, by how.", ["result"], registry=self.registry)
+        results = self._counter("specbid_matches_finished", "Matches that ended, by how.", ["result"])
         self._results = {reason: results.labels(reason.value) for reason in (*ev.WinReason, *ev.AbortReason)}
-        self._created = Counter("specbid_matches_created", "Matches created.", registry=self.registry)
-        rounds = Counter("specbid_rounds_finished", "Rounds that ended, by how.", ["ending"], registry=self.registry)
+        self._created = self._counter("specbid_matches_created", "Matches created.")
+        rounds = self._counter("specbid_rounds_finished", "Rounds that ended, by how.", ["ending"])
         self._dominoed, self._blocked = rounds.labels("domino"), rounds.labels("blocked")
-        faults = Counter(
-            "specbid_timing_faults", "Rows of the fault ledger, by cause.", ["cause"], registry=self.registry
-        )
+        faults = self._counter("specbid_timing_faults", "Rows of the fault ledger, by cause.", ["cause"])
         self._faults = {cause: faults.labels(cause.value) for cause in FaultCause}
+        self.forged_arrivals = self._counter(
+            "specbid_forged_arrival_headers", "Headers by which a client claimed a time of arrival; without effect."
+        )
         self.streams = Gauge("specbid_streams_open", "Watch and play streams open now.", registry=self.registry)
-        self._arrival_to_commit = Histogram(
-            "specbid_arrival_to_commit_seconds",
-            "From the stamp of a command to its outcome being durable.",
-            buckets=_LATENCY_BUCKETS,
-            registry=self.registry,
+        self._arrival_to_commit = self._histogram(
+            "specbid_arrival_to_commit_seconds", "From the stamp of a command to its outcome being durable."
         )
-        self._grpc_started = Counter(
-            "grpc_server_started", "Calls begun.", ["grpc_service", "grpc_method"], registry=self.registry
-        )
-        self._grpc_handled = Counter(
-            "grpc_server_handled",
-            "Calls ended, by status code.",
-            ["grpc_service", "grpc_method", "grpc_code"],
-            registry=self.registry,
-        )
-        self._grpc_seconds = Histogram(
-            "grpc_server_handling_seconds",
-            "Duration of unary calls.",
-            ["grpc_service", "grpc_method"],
-            buckets=_LATENCY_BUCKETS,
-            registry=self.registry,
-        )
+        method = ["grpc_service", "grpc_method"]
+        self._grpc_started = self._counter("grpc_server_started", "Calls begun.", method)
+        self._grpc_handled = self._counter("grpc_server_handled", "Calls ended.", [*method, "grpc_code"])
+        self._grpc_seconds = self._histogram("grpc_server_handling_seconds", "Duration of unary calls.", method)
+
+    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, labels: Sequence[str] = ()) -> Histogram:
+        return Histogram(name, text, labels, buckets=_LATENCY_BUCKETS, registry=self.registry)
 
     def serve(self, host: str, port: int) -> int:
         """Offer the metrics over HTTP until `stop`; returns the port."""

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from service.deadlines import Deadlines
+from service.core import Core
 from service.fanout.local import LocalBus
-from service.ledger import FaultLedger
 from service.logs import get_logger
-from service.match import Services
-from service.matches import Matches
 from service.metrics import Metrics
+from service.ports import LedgerRow
 from service.rpc.auth import Gatekeeper
 from service.rpc.match_service import MatchService
 from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
-from service.settings import MS_NS, Settings
-from service.store.sqlite import SqliteStore
+from service.settings import Settings
+from service.store.sqlite import SqliteStore, read_faults
 from service.system.chance import SystemEntropy
 from service.system.time import ANCHOR_KEY, anchor, service_time
-from service.timing_guard import TimingGuard
-from service.watermark import Watermark
 
 GRACE_SECONDS = 5.0
 
@@ -34,29 +30,6 @@ class Addresses:
 
     grpc: str
     metrics: str
-
-
-class Tasks:
-    """Server-owned tasks: no client's death cancels them, and none is collected while it runs."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[object]] = set()
-
-    def spawn(self, work: Coroutine[object, object, object]) -> None:
-        """Run in the background; a failure is logged."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    async def finish(self) -> None:
-        """Wait for all of them."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _done(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            get_logger().error("background_task_failed", exc_info=error)
 
 
 @asynccontextmanager
@@ -77,64 +50,51 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
         await store.close()
 
 
+def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
+    """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
+    return read_faults(settings.database)
+
+
 class Service:
-    """The parts of one process, in the order of their dependence."""
+    """The core on its adapters, and the edges in front of it."""
 
     def __init__(self, settings: Settings, store: SqliteStore, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
-        self._tasks = Tasks()
         self._metrics = Metrics()
-        self._ledger = FaultLedger(store, self._metrics, settings.tolerances, self._tasks.spawn)
-        self._guard = guard = TimingGuard(
-            now_ns,
-            lambda: 0,  # the store is in this process: one clock
-            publish_stall_ns=settings.publish_stall_ms * MS_NS,
-            report=self._ledger.record,
-        )
-        self._watermark = Watermark(
-            store,
-            guard,
-            self._ledger,
-            gap_ns=settings.store_gap_ms * MS_NS,
-            outage_ns=settings.outage_ms * MS_NS,
-        )
-        self._deadlines = Deadlines(guard, self._wake)
-        self._matches = Matches(
-            Services(
-                store=store,
-                clock=guard,
-                bus=LocalBus(),
-                entropy=SystemEntropy(),
-                metrics=self._metrics,
-                deadlines=self._deadlines,
-                ledger=self._ledger,
-                watermark=self._watermark,
-                spawn=self._tasks.spawn,
-            )
+        self._core = Core(
+            settings,
+            store=store,
+            now_ns=now_ns,
+            error_bound_ns=lambda: 0,  # the store is in this process: one clock
+            bus=LocalBus(),
+            entropy=SystemEntropy(),
+            metrics=self._metrics,
         )
         handlers = MatchService(
-            matches=self._matches,
-            gatekeeper=Gatekeeper(store),
+            matches=self._core.matches,
+            gatekeeper=Gatekeeper(store, self._metrics),
             renderer=Renderer(),
-            clock=guard,
+            clock=self._core.clock,
             store=store,
             metrics=self._metrics,
         )
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        self._grpc = GrpcServer(f"{host}:{settings.port}", handlers, guard, self._metrics)
+        self._grpc = GrpcServer(f"{host}:{settings.port}", handlers, self._core.clock, self._metrics)
         if settings.reflection:
             self._grpc.offer_reflection()
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}")
 
     async def start(self) -> None:
-        """Judge the last stop, go on with every live match, then listen."""
-        self._guard.start()
-        await self._ledger.load(self._guard.now_ns())
-        await self._watermark.begin()
-        self._beating = asyncio.create_task(self._watermark.run())
-        live = await self._matches.recover()
-        await self._grpc.start()
+        """Go on with every live match, then listen. What fails leaves nothing behind."""
+        try:
+            live = await self._core.start()
+            await self._grpc.start()
+        except BaseException:
+            await self._grpc.stop(0)
+            self._core.release()
+            self._metrics.stop()
+            raise
         get_logger().info("serving", address=self.addresses.grpc, metrics=self.addresses.metrics, live_matches=live)
 
     async def stop(self) -> None:
@@ -143,17 +103,8 @@ class Service:
         log.info("draining", seconds=self.drain_seconds)
         await self._grpc.refuse_new_clients()
         await asyncio.sleep(self.drain_seconds)
-        self._matches.send_away()
+        self._core.matches.send_away()
         await self._grpc.stop(GRACE_SECONDS)
-        await self._tasks.finish()
-        suspended = await self._matches.suspend()
-        await self._tasks.finish()
-        self._beating.cancel()
-        await self._watermark.retire()
-        self._deadlines.close()
-        self._guard.stop()
+        suspended = await self._core.stop()
         self._metrics.stop()
         log.info("drained", suspended_matches=suspended)
-
-    def _wake(self, match_id: str) -> None:
-        self._matches.wake(match_id)

@@ -29,7 +29,7 @@ from service.store.sqlite_file import SqliteFile, StoreOpenError
 from service.store.sqlite_read import Reader
 from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write
 
-__all__ = ["SqliteStore", "StoreOpenError"]
+__all__ = ["SqliteStore", "StoreOpenError", "read_faults"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,6 +39,15 @@ BUSY_TIMEOUT_MS: Final = 2_000
 """How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
 MAX_READS: Final = 10_000
 """How many reads may wait or be under way before more are turned away."""
+
+
+def read_faults(path: Path) -> Sequence[LedgerRow]:
+    """The whole fault ledger of a file that a service may be using. Raises StoreUnavailableError."""
+    reader = Reader(lambda: sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+    try:
+        return reader.read(sqlite_read.faults, 0)
+    finally:
+        reader.close()
 
 
 class SqliteStore:

@@ -1,0 +1,104 @@
+"""The core of one process on its ports: what it is made of, and the order in which it starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from service.deadlines import Deadlines
+from service.ledger import FaultLedger
+from service.logs import get_logger
+from service.match import Services
+from service.matches import Matches
+from service.metrics import Metrics
+from service.ports import Bus, Entropy, Store
+from service.settings import MS_NS, Settings
+from service.timing_guard import TimingGuard
+from service.watermark import Watermark
+
+
+class Tasks:
+    """Server-owned tasks: no client's death cancels them, and none is collected while it runs."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def spawn(self, work: Coroutine[object, object, object]) -> None:
+        """Run in the background; a failure is logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def finish(self) -> None:
+        """Wait for all of them."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            get_logger().error("background_task_failed", exc_info=error)
+
+
+class Core:
+    """Everything between the edge and the adapters."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        now_ns: Callable[[], int],
+        error_bound_ns: Callable[[], int],
+        bus: Bus,
+        entropy: Entropy,
+        metrics: Metrics,
+    ) -> None:
+        self._tasks = Tasks()
+        self._beating: asyncio.Task[None] | None = None
+        self._ledger = FaultLedger(store, metrics, settings.tolerances, self._tasks.spawn)
+        stall_ns, gap_ns, outage_ns = (
+            ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
+        )
+        self.clock = TimingGuard(now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record)
+        self._watermark = Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
+        self._deadlines = Deadlines(self.clock, self._wake)
+        services = Services(
+            store=store,
+            clock=self.clock,
+            bus=bus,
+            entropy=entropy,
+            metrics=metrics,
+            deadlines=self._deadlines,
+            ledger=self._ledger,
+            watermark=self._watermark,
+            spawn=self._tasks.spawn,
+        )
+        self.matches = Matches(services)
+
+    async def start(self) -> int:
+        """Judge the last stop and go on with every live match, before the edge listens. Returns their number."""
+        self.clock.start()
+        await self._ledger.load(self.clock.now_ns())
+        await self._watermark.begin()
+        self._beating = asyncio.create_task(self._watermark.run())
+        return await self.matches.recover()
+
+    async def stop(self) -> int:
+        """A planned stop, when the edge has closed: clocks stand, absence is no fault. Returns suspended matches."""
+        await self._tasks.finish()
+        suspended = await self.matches.suspend()
+        await self._tasks.finish()
+        self.release()
+        await self._watermark.retire()
+        return suspended
+
+    def release(self) -> None:
+        """Let go of everything that would go on by itself."""
+        if self._beating is not None:
+            self._beating.cancel()
+        self._deadlines.close()
+        self.clock.stop()
+
+    def _wake(self, match_id: str) -> None:
+        self.matches.wake(match_id)
