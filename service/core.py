@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine
 from service.deadlines import Deadlines
 from service.ledger import FaultLedger
 from service.logs import get_logger
-from service.match import Services
 from service.matches import Matches
 from service.metrics import Metrics
 from service.ports import Bus, Entropy, Store
 from service.settings import MS_NS, Settings
 from service.timing_guard import TimingGuard
 from service.watermark import Watermark
+from service.writer import Services
 
 
 class Tasks:

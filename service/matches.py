@@ -16,8 +16,9 @@ from engine.seats import Seat
 from engine.state import MatchState
 from engine.view import Audience
 from service.line import Done, ServiceOrder
-from service.match import Match, Services
+from service.match import Match
 from service.ports import Append, Credential, DuplicateRequestError, SeatRequest
+from service.writer import Services
 
 CACHED_MATCHES = 10_000
 """Idle matches kept in memory; an older one is read from the store when it is needed again."""

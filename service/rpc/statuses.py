@@ -9,9 +9,9 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from service.line import LineFullError
-from service.match import UnknownMatchError
 from service.matches import CannotJoinError
 from service.ports import StoreUnavailableError
+from service.writer import UnknownMatchError
 
 DOMAIN = "spectacularbid"
 RETRY_SECONDS = 1
