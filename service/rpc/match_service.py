@@ -131,6 +131,13 @@ class MatchService:
     ) -> tuple[Ticket, Credential]:
         """Keep the command's place in the line while the store is asked who sent it."""
         ticket = match.enter(arrival)
+        checking = asyncio.ensure_future(self._check_stranger(match, ticket, hashed, fields, arrival))
+        checking.add_done_callback(lambda checked: checked.cancelled() or checked.exception())  # maybe nobody is left
+        return ticket, await asyncio.shield(checking)  # a caller who hangs up now has sent the command all the same
+
+    async def _check_stranger(
+        self, match: Match, ticket: Ticket, hashed: bytes, fields: requests.CommandFields, arrival: Arrival
+    ) -> Credential:
         try:
             credential = checked(await self.gatekeeper.look_up(hashed), match.match_id)
             order = order_of(credential, fields, arrival)
@@ -138,7 +145,7 @@ class MatchService:
             match.withdraw(ticket)
             raise
         match.fill(ticket, order)
-        return ticket, credential
+        return credential
 
     async def _credential(self, match_id: str, context: Context) -> Credential:
         hashed = self.gatekeeper.hash_of(context.invocation_metadata() or ())

@@ -14,13 +14,22 @@ from service.ports import Credential
 from service.rpc import requests
 from service.rpc.arrival import Stamped
 from service.rpc.edge import Context, message_of, status_for
-from service.rpc.statuses import PERMISSION_DENIED, RETRY_SECONDS, TOO_MANY_COMMANDS, StatusError, malformed
+from service.rpc.statuses import (
+    PERMISSION_DENIED,
+    RETRY_SECONDS,
+    SLOW_READER,
+    TOO_MANY_COMMANDS,
+    StatusError,
+    malformed,
+)
 from service.rpc.streams import Answer, Outbox, Presenter
 from service.rpc.wire import SubMessage
 from spectacularbid.v1 import match_service_pb2 as pb
 
 UNANSWERED_COMMANDS = 16
 """Commands of one PlayMatch stream that may wait for their answers."""
+UNSENT_ANSWERS = 256
+"""Answers of one PlayMatch stream that its client may leave unread."""
 _SEATS = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO, Audience.DEVICE: None}
 _played_outcome = SubMessage(pb.PlayMatchResponse.DESCRIPTOR, "outcome")
 
@@ -79,6 +88,8 @@ class CommandReader:
         """Read to the end. Nothing here waits for an answer, so no stamp is late by one."""
         try:
             while (received := await _next(context)) is not None:
+                if self.outbox.unsent >= UNSENT_ANSWERS:
+                    raise StatusError(SLOW_READER)
                 message, arrival = received
                 if message.WhichOneof("message") != "command":
                     raise malformed("command", "every message of PlayMatch but the first must be a command")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine import commands as cmd
@@ -33,6 +34,8 @@ _PLACED = {
     for second in range(HIGHEST_PIP + 1)
 }
 _public_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "public")
+_own_hand = SubMessage(views_pb2.OwnView.DESCRIPTOR, "hand")
+_own_actions = SubMessage(views_pb2.OwnView.DESCRIPTOR, "legal_actions")
 _own_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "own")
 _PLAIN_COMMANDS: dict[type[cmd.Command], commands_pb2.Command] = {
     cmd.Start: commands_pb2.Command(start=commands_pb2.Start()),
@@ -73,7 +76,7 @@ class Renderer:
             own = vw.own_view(state, audience)
             data = version.public
             if own is not None:
-                data += _own_field(own_message(own).SerializeToString())
+                data += _own_field(own_bytes(own))
             rendered = RenderedView(data, hashlib.sha256(data).digest()[:DIGEST_BYTES])
             version.views[audience] = rendered
         return rendered
@@ -195,19 +198,22 @@ def _clock(view: vw.PublicView) -> views_pb2.ClockView:
     return views_pb2.ClockView(stopped=stopped)
 
 
-def own_message(own: vw.OwnView) -> views_pb2.OwnView:
-    """What one seat alone may see."""
-    return views_pb2.OwnView(
-        seat=facts.SEAT_NUMBERS[own.seat],
-        hand=[
-            views_pb2.HandTile(
-                tile=facts.TILES[held.tile], playable_ends=[facts.END_NUMBERS[end] for end in held.playable_ends]
-            )
-            for held in own.hand
-        ],
-        must_play=facts.TILES[own.must_play] if own.must_play else None,
-        legal_actions=[_action(action) for action in own.legal_actions],
-    )
+def own_bytes(own: vw.OwnView) -> bytes:
+    """What one seat alone may see, as a serialized OwnView."""
+    must_play = facts.TILES[own.must_play] if own.must_play else None
+    frame = views_pb2.OwnView(seat=facts.SEAT_NUMBERS[own.seat], must_play=must_play).SerializeToString()
+    return b"".join((frame, *map(_hand_tile_bytes, own.hand), *map(_action_bytes, own.legal_actions)))
+
+
+@lru_cache(maxsize=1024)
+def _hand_tile_bytes(held: vw.HandTile) -> bytes:
+    ends = [facts.END_NUMBERS[end] for end in held.playable_ends]
+    return _own_hand(views_pb2.HandTile(tile=facts.TILES[held.tile], playable_ends=ends).SerializeToString())
+
+
+@lru_cache(maxsize=8192)
+def _action_bytes(action: LegalAction) -> bytes:
+    return _own_actions(_action(action).SerializeToString())
 
 
 def _action(action: LegalAction) -> views_pb2.LegalAction:

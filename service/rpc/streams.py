@@ -123,12 +123,7 @@ class Pump:
     async def run(self, watch: Watch, outbox: Outbox | None = None) -> None:
         """Write until the service goes away or, with an outbox, until the reader is done."""
         with self._lifeline.watching(watch.wake):
-            try:
-                await self._run(watch, outbox)
-            except asyncio.CancelledError:
-                if self._lifeline.is_stuck:
-                    raise StatusError(SLOW_READER) from None
-                raise
+            await self._run(watch, outbox)
 
     async def _run(self, watch: Watch, outbox: Outbox | None) -> None:
         while True:
@@ -168,18 +163,21 @@ class Pump:
     async def _write(self, data: bytes) -> None:
         self._lifeline.writing()
         await self._context.write(data)
+        if self._lifeline.is_stuck:
+            raise StatusError(SLOW_READER)
         self._lifeline.written()
 
 
 class Lifeline:
-    """One slow timer a stream: asks for a heartbeat when it is silent, cancels the writer when a write is stuck.
+    """One slow timer a stream: asks for a heartbeat when it is silent, and notes when a write is stuck.
 
-    A timer for every message would cost more than the message's rules.
+    A timer for every message would cost more than the message's rules. A stuck write cannot be given up: while it is
+    under way gRPC takes no status either, and cancelling it leaves the client without an end. So a reader that stopped
+    is sent off when it reads on; until then it costs the one message that it was sent last.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._writer = asyncio.current_task()
         self._last = self._loop.time()
         self._is_writing = False
         self.is_silent = False
@@ -193,9 +191,8 @@ class Lifeline:
         def look() -> None:
             nonlocal timer
             quiet_seconds = self._loop.time() - self._last
-            if self._is_writing and quiet_seconds >= STUCK_WRITE_SECONDS and self._writer is not None:
+            if self._is_writing and quiet_seconds >= STUCK_WRITE_SECONDS:
                 self.is_stuck = True
-                self._writer.cancel()
                 return
             if not self._is_writing and quiet_seconds > HEARTBEAT_SECONDS - LOOK_SECONDS:
                 self.is_silent = True
@@ -231,6 +228,11 @@ class Outbox:
     def pending(self) -> int:
         """Commands that wait for their answers."""
         return self._pending
+
+    @property
+    def unsent(self) -> int:
+        """Answers that wait to be written."""
+        return len(self._items)
 
     @property
     def is_finished(self) -> bool:
