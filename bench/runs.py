@@ -1,0 +1,96 @@
+"""One run: a fresh server with a fresh database, a load client beside it, each on its core."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.load.job import Job, Measured, Sizes, Transport, UnderTest
+from bench.machine import data_folder
+from bench.processes import ROOT, Cores, Server, on_core, serving
+
+WARM_UP_SHARE = 20
+"""One in so many commands comes before the clock starts, and every Start."""
+
+
+class LoadError(Exception):
+    """The load client failed; the text is what it said last."""
+
+
+@contextmanager
+def service(cores: Cores) -> Iterator[Server]:
+    """The service as it is shipped: durable, with metrics."""
+    with tempfile.TemporaryDirectory(prefix="spectacular-bid-bench-", dir=data_folder()) as folder:
+        settings = {
+            "SPECBID_PORT": "0",
+            "SPECBID_METRICS_PORT": "0",
+            "SPECBID_DATABASE": str(Path(folder) / "bench.sqlite3"),
+            "SPECBID_DRAIN_SECONDS": "0",
+        }
+        log = Path(folder) / "log"
+        with serving(["-m", "service", "serve"], core=cores.server, log=log, settings=settings) as server:
+            yield server
+
+
+@contextmanager
+def floor(cores: Cores, sizes: Sizes) -> Iterator[Server]:
+    """The floor, with messages as long as the service's."""
+    with tempfile.TemporaryDirectory(prefix="spectacular-bid-bench-") as folder:
+        arguments = ["-m", "bench.floor", str(sizes.answer), str(sizes.push)]
+        with serving(arguments, core=cores.server, log=Path(folder) / "log", settings={}) as server:
+            yield server
+
+
+def run_service(job: Job, cores: Cores) -> Measured:
+    """A job against the service."""
+    with service(cores) as server, playing(job, server, cores) as measured:
+        return measured
+
+
+def run_floor(job: Job, cores: Cores, sizes: Sizes) -> Measured:
+    """The same job against the floor."""
+    bare = replace(job, under_test=UnderTest.FLOOR, request_bytes=sizes.request)
+    with floor(cores, sizes) as server, playing(bare, server, cores) as measured:
+        return measured
+
+
+def job_of(transport: Transport, *, matches: int, commands: int, pace_per_second: int = 0) -> Job:
+    """A job for the service, to be addressed when there is a server."""
+    return Job(
+        address="",
+        server_pid=0,
+        under_test=UnderTest.SERVICE,
+        transport=transport,
+        matches=matches,
+        commands=commands,
+        warm_up=2 * matches + commands // WARM_UP_SHARE,
+        pace_per_second=pace_per_second,
+    )
+
+
+@contextmanager
+def playing(job: Job, server: Server, cores: Cores) -> Iterator[Measured]:
+    """A load client's result; a held job's streams stay open until the context is left. Raises LoadError."""
+    addressed = replace(job, address=server.address, server_pid=server.pid)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
+        with on_core(cores.client):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bench.load", addressed.to_text()],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+            )
+        with process:
+            assert process.stdout is not None
+            if result := process.stdout.readline():
+                yield Measured.from_text(result)
+        if process.returncode or not result:
+            complaints.seek(0)
+            raise LoadError(complaints.read())
