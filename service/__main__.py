@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -105,6 +106,8 @@ async def serve_until_stopped(settings: Settings) -> None:
             HOW_TO_PLAY.format(address=addresses.grpc, metrics=addresses.metrics, database=settings.database),
             flush=True,
         )
+        gc.freeze()  # what is here now stays; few cycles arise later, so a full collection is seldom worth its time
+        gc.set_threshold(100_000, 50, 100)
         await stop.wait()
 
 

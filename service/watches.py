@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 
 from engine.events import Event, Step
@@ -17,16 +16,19 @@ class Recent:
     """The events of the last versions of a match."""
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[int, Step]] = deque(maxlen=RECENT_STEPS)
+        self._steps: dict[int, Step] = {}
 
     def add(self, version: int, step: Step) -> None:
-        """Remember the events of a version."""
-        self._steps.append((version, step))
+        """Remember the events of a version; the oldest one kept goes."""
+        self._steps[version] = step
+        self._steps.pop(version - RECENT_STEPS, None)
 
     def since(self, version: int, upto: int) -> tuple[tuple[Event, ...], bool]:
         """The events after `version` up to `upto`, and whether none is missing."""
-        steps = [step for number, step in self._steps if version < number <= upto]
-        return tuple(event for step in steps for event in step), len(steps) == max(0, upto - version)
+        first = max(version + 1, upto - RECENT_STEPS + 1)
+        steps = [self._steps.get(number) for number in range(first, upto + 1)]
+        complete = first == version + 1 and None not in steps
+        return tuple(event for step in steps if step is not None for event in step), complete
 
 
 @dataclass(slots=True, eq=False)

@@ -57,10 +57,8 @@ _SENTENCES = {
 }
 
 
-def transfer_message(transfer: Transfer | None) -> events_pb2.Transfer | None:
-    """A transfer, if there is one."""
-    if transfer is None:
-        return None
+def transfer_message(transfer: Transfer) -> events_pb2.Transfer:
+    """A transfer."""
     return events_pb2.Transfer(
         payer=SEAT_NUMBERS[transfer.payer], earned_points=transfer.earned, paid_points=transfer.paid
     )
@@ -86,7 +84,7 @@ def blocked_message(event: ev.RoundBlocked) -> events_pb2.RoundBlocked:
     return events_pb2.RoundBlocked(
         hands=shown_hands(event.hands),
         winner=SEAT_NUMBERS[event.winner],
-        transfer=transfer_message(event.transfer),
+        transfer=transfer_message(event.transfer) if event.transfer else None,
     )
 
 
@@ -117,7 +115,7 @@ def event_message(event: ev.Event) -> events_pb2.Event:
                 tile=_public_tile(tile),
                 end=END_NUMBERS[end],
                 exposed_total=total,
-                transfer=transfer_message(transfer),
+                transfer=transfer_message(transfer) if transfer else None,
             )
             return events_pb2.Event(tile_played=played)
         case ev.TileDrawn(seat):

@@ -107,14 +107,13 @@ class CommandReader:
         except (StatusError, LineFullError) as error:
             self._turn_away(message.command_id, error)
             return
-        self.outbox.expect()
-        ticket.done.add_done_callback(lambda done: self.outbox.put(self._answer(fields, done), expected=True))
+        self.outbox.expect(ticket.done, self._answer(fields, ticket.done))
 
     def _turn_away(self, command_id: str, error: Exception) -> None:
         async def answer() -> tuple[int | None, bytes]:
             return None, _command_error(command_id, error)
 
-        self.outbox.put(answer, expected=False)
+        self.outbox.put(answer)
 
     def _answer(self, fields: requests.CommandFields, future: asyncio.Future[Done]) -> Answer:
         async def answer() -> tuple[int | None, bytes]:

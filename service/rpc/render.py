@@ -1,4 +1,8 @@
-"""Views and updates to bytes: built once a version and audience, serialized once, joined for each stream."""
+"""Views to bytes: built once a version and audience, serialized once, joined for each stream.
+
+Fields are joined in ascending order, as every protobuf library writes them, so that a client that serializes a view
+again gets the same bytes and the same digest.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ from engine import commands as cmd
 from engine import view as vw
 from engine.clock import Decision
 from engine.events import Event, MatchWon, RoundDominoed
-from engine.layout import PlacedTile
+from engine.layout import Layout, OpenEnd, PlacedTile
 from engine.legal import LegalAction, LegalBids
-from engine.seats import SEATS
+from engine.seats import SEATS, Seat
 from engine.state import MatchState, OpeningPrivilege, Phase
-from engine.tiles import HIGHEST_PIP
+from engine.tiles import HIGHEST_PIP, Tile
 from service.rpc import facts
 from service.rpc.wire import SubMessage
-from spectacularbid.v1 import commands_pb2, events_pb2, views_pb2
+from spectacularbid.v1 import commands_pb2, views_pb2
 
 CACHED_VIEWS = 4096
 """Matches whose current views are kept serialized."""
@@ -28,11 +32,6 @@ _OPENINGS = {
     opening: views_pb2.OpeningPrivilege.Value("OPENING_PRIVILEGE_" + opening.name) for opening in OpeningPrivilege
 }
 _STOPS = {reason: views_pb2.StopReason.Value("STOP_REASON_" + reason.name) for reason in vw.StopReason}
-_PLACED = {
-    PlacedTile(first, second): views_pb2.PlacedTile(first=first, second=second)
-    for first in range(HIGHEST_PIP + 1)
-    for second in range(HIGHEST_PIP + 1)
-}
 _public_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "public")
 _own_hand = SubMessage(views_pb2.OwnView.DESCRIPTOR, "hand")
 _own_actions = SubMessage(views_pb2.OwnView.DESCRIPTOR, "legal_actions")
@@ -46,6 +45,23 @@ _PLAIN_COMMANDS: dict[type[cmd.Command], commands_pb2.Command] = {
     cmd.DrawTile: commands_pb2.Command(draw_tile=commands_pb2.DrawTile()),
     cmd.Pass: commands_pb2.Command(pass_turn=commands_pb2.Pass()),
 }
+
+
+_public_layout = SubMessage(views_pb2.PublicView.DESCRIPTOR, "layout")
+_layout_end = SubMessage(views_pb2.LayoutView.DESCRIPTOR, "ends")
+
+
+def _placed_fields(name: str) -> dict[PlacedTile, bytes]:
+    """Every placed tile as a ready field of LayoutView."""
+    field = SubMessage(views_pb2.LayoutView.DESCRIPTOR, name)
+    return {
+        PlacedTile(first, second): field(views_pb2.PlacedTile(first=first, second=second).SerializeToString())
+        for first in range(HIGHEST_PIP + 1)
+        for second in range(HIGHEST_PIP + 1)
+    }
+
+
+_MAIN_LINE, _NORTH, _SOUTH = _placed_fields("main_line"), _placed_fields("north"), _placed_fields("south")
 
 
 class RenderedView(NamedTuple):
@@ -92,7 +108,7 @@ class Renderer:
     def _version(self, match_id: str, state: MatchState) -> _Version:
         version = self._versions.get(match_id)
         if version is None or version.state is not state:
-            public = _public_field(public_message(match_id, vw.public_view(state)).SerializeToString())
+            public = _public_field(public_bytes(match_id, vw.public_view(state)))
             version = self._versions[match_id] = _Version(state, public, {}, {})
             self._versions.move_to_end(match_id)
             if len(self._versions) > CACHED_VIEWS:
@@ -100,31 +116,49 @@ class Renderer:
         return version
 
 
-def public_message(match_id: str, view: vw.PublicView) -> views_pb2.PublicView:
-    """What everyone may see."""
-    message = views_pb2.PublicView(
+def public_bytes(match_id: str, view: vw.PublicView) -> bytes:
+    """What everyone may see, as a serialized PublicView with its fields in ascending order."""
+    head = views_pb2.PublicView(
         match_id=match_id,
         version=view.version,
         mode=views_pb2.MATCH_MODE_SHARED_DEVICE if view.shared_device else views_pb2.MATCH_MODE_ONLINE,
         phase=_PHASES[view.phase],
         players=_players(view),
         turn=facts.SEAT_NUMBERS[view.turn],
-        settlement=_settlement(view),
-        result=_result(view),
-        clock=_clock(view),
     )
+    tail = views_pb2.PublicView(settlement=_settlement(view), result=_result(view), clock=_clock(view))
     current = view.round
-    if current is not None:
-        message.round_number = current.number
-        message.opening = _OPENINGS[current.opening]
-        message.boneyard_size = current.boneyard_size
-        message.passes = current.passes
-        _set_layout(message.layout, current)
-        if current.auction is not None:
-            _set_auction(message.auction, current)
-        if current.last_transfer is not None:
-            message.last_transfer.CopyFrom(facts.transfer_message(current.last_transfer) or events_pb2.Transfer())
-    return message
+    if current is None:
+        return head.SerializeToString() + tail.SerializeToString()
+    head.round_number = current.number
+    head.opening = _OPENINGS[current.opening]
+    if current.auction is not None:
+        _set_auction(head.auction, current)
+    tail.boneyard_size = current.boneyard_size
+    tail.passes = current.passes
+    if current.last_transfer is not None:
+        tail.last_transfer.MergeFrom(facts.transfer_message(current.last_transfer))
+    return head.SerializeToString() + _layout_bytes(current.layout) + tail.SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def _layout_bytes(layout: Layout) -> bytes:
+    """The layout as a ready field of PublicView; draws, passes and every match's openings find it made."""
+    fields = (
+        *map(_MAIN_LINE.__getitem__, layout.main_line),
+        views_pb2.LayoutView(spinner_index=layout.spinner_index).SerializeToString(),
+        *map(_NORTH.__getitem__, layout.north),
+        *map(_SOUTH.__getitem__, layout.south),
+        *map(_end_bytes, layout.ends),
+        views_pb2.LayoutView(exposed_total=layout.exposed_total).SerializeToString(),
+    )
+    return _public_layout(b"".join(fields))
+
+
+@lru_cache(maxsize=4096)
+def _end_bytes(open_end: OpenEnd) -> bytes:
+    end, value, counts = open_end
+    return _layout_end(views_pb2.OpenEnd(end=facts.END_NUMBERS[end], value=value, counts=counts).SerializeToString())
 
 
 def _players(view: vw.PublicView) -> list[views_pb2.PlayerView]:
@@ -140,18 +174,6 @@ def _players(view: vw.PublicView) -> list[views_pb2.PlayerView]:
         )
         for seat in SEATS
     ]
-
-
-def _set_layout(message: views_pb2.LayoutView, current: vw.PublicRound) -> None:
-    layout = current.layout
-    message.main_line.extend([_PLACED[placed] for placed in layout.main_line])
-    if layout.spinner_index is not None:
-        message.spinner_index = layout.spinner_index
-        message.north.extend([_PLACED[placed] for placed in layout.north])
-        message.south.extend([_PLACED[placed] for placed in layout.south])
-    for end, value, counts in layout.ends:
-        message.ends.add(end=facts.END_NUMBERS[end], value=value, counts=counts)
-    message.exposed_total = layout.exposed_total
 
 
 def _set_auction(message: views_pb2.AuctionView, current: vw.PublicRound) -> None:
@@ -199,10 +221,24 @@ def _clock(view: vw.PublicView) -> views_pb2.ClockView:
 
 
 def own_bytes(own: vw.OwnView) -> bytes:
-    """What one seat alone may see, as a serialized OwnView."""
-    must_play = facts.TILES[own.must_play] if own.must_play else None
-    frame = views_pb2.OwnView(seat=facts.SEAT_NUMBERS[own.seat], must_play=must_play).SerializeToString()
-    return b"".join((frame, *map(_hand_tile_bytes, own.hand), *map(_action_bytes, own.legal_actions)))
+    """What one seat alone may see, as a serialized OwnView with its fields in ascending order."""
+    fields = (
+        _own_seat(own.seat),
+        *map(_hand_tile_bytes, own.hand),
+        _own_must_play(own.must_play),
+        *map(_action_bytes, own.legal_actions),
+    )
+    return b"".join(fields)
+
+
+@lru_cache(maxsize=2)
+def _own_seat(seat: Seat) -> bytes:
+    return views_pb2.OwnView(seat=facts.SEAT_NUMBERS[seat]).SerializeToString()
+
+
+@lru_cache(maxsize=29)
+def _own_must_play(tile: Tile | None) -> bytes:
+    return b"" if tile is None else views_pb2.OwnView(must_play=facts.TILES[tile]).SerializeToString()
 
 
 @lru_cache(maxsize=1024)
@@ -229,7 +265,7 @@ def _action(action: LegalAction) -> views_pb2.LegalAction:
     return views_pb2.LegalAction(
         command=command_message(action.command),
         exposed_total=action.exposed_total,
-        transfer=facts.transfer_message(action.transfer),
+        transfer=facts.transfer_message(action.transfer) if action.transfer else None,
     )
 
 

@@ -24,11 +24,15 @@ M = TypeVar("M", bound=Message)
 
 LARGEST_REQUEST_BYTES = 16 * 1024
 LARGEST_METADATA_BYTES = 8 * 1024
+BURST_REQUESTS = 100_000
+"""Calls that may wait to be taken over, such as everybody's after a restart."""
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # two servers on one port would go unnoticed
     ("grpc.max_receive_message_length", LARGEST_REQUEST_BYTES),
     ("grpc.max_metadata_size", LARGEST_METADATA_BYTES),
     ("grpc.absolute_max_metadata_size", LARGEST_METADATA_BYTES),
+    ("grpc.server.max_pending_requests", BURST_REQUESTS),  # by default a reconnect storm ends as bare CANCELLED
+    ("grpc.server.max_pending_requests_hard_limit", BURST_REQUESTS),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.http2.ping_timeout_ms", 5_000),  # grpc.keepalive_timeout_ms has no effect
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),  # clients may ping every 20 s

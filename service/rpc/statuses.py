@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2, status_pb2
 from service.line import LineFullError
 from service.matches import CannotJoinError
 from service.ports import StoreUnavailableError
-from service.writer import UnknownMatchError
+from service.writer import ClocksStandError, UnknownMatchError
 
 DOMAIN = "spectacularbid"
 RETRY_SECONDS = 1
@@ -99,7 +99,7 @@ def status_of(error: Exception) -> Status | None:
     match error:
         case StatusError():
             return error.status
-        case StoreUnavailableError():
+        case StoreUnavailableError() | ClocksStandError():
             return UNAVAILABLE
         case LineFullError():
             return TOO_MANY_COMMANDS

@@ -28,7 +28,7 @@ Answer: TypeAlias = Callable[[], Awaitable[tuple[int | None, bytes]]]
 HEARTBEAT_SECONDS = 15.0
 """The longest silence of a stream."""
 STUCK_WRITE_SECONDS = 5.0
-LOOK_SECONDS = 2.5
+LOOK_SECONDS = 5.0
 """How often a stream's timer looks, and so how much later it may find a write stuck."""
 _update_view = SubMessage(pb.MatchUpdate.DESCRIPTOR, "view")
 _update_events = SubMessage(pb.MatchUpdate.DESCRIPTOR, "events")
@@ -216,41 +216,48 @@ class Lifeline:
 
 
 class Outbox:
-    """Answers to the commands of one stream, in the order in which they were decided."""
+    """Answers to the commands of one stream, in the order in which they were decided.
+
+    An answer is here at the same instant as the version that its command made, so it is sent before that version is.
+    """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
+        self._expected: list[tuple[asyncio.Future[Done], Answer]] = []
         self._items: deque[Answer] = deque()
-        self._pending = 0
         self._closed = False
 
     @property
     def pending(self) -> int:
         """Commands that wait for their answers."""
-        return self._pending
+        return sum(not done.done() for done, _ in self._expected)
 
     @property
     def unsent(self) -> int:
         """Answers that wait to be written."""
-        return len(self._items)
+        return len(self._items) + len(self._expected) - self.pending
 
     @property
     def is_finished(self) -> bool:
         """Whether the client said its last and has every answer."""
-        return self._closed and not self._pending and not self._items
+        return self._closed and not self._expected and not self._items
 
-    def expect(self) -> None:
-        """A command was entered."""
-        self._pending += 1
+    def expect(self, done: asyncio.Future[Done], answer: Answer) -> None:
+        """A command was entered; the answer can be made when it is done."""
+        self._expected.append((done, answer))
+        done.add_done_callback(lambda _: self._wake())
 
-    def put(self, answer: Answer, *, expected: bool) -> None:
-        """An answer is there; `expected` if its command was entered."""
-        self._pending -= expected
+    def put(self, answer: Answer) -> None:
+        """An answer to a command that was not entered."""
         self._items.append(answer)
         self._wake()
 
     def next(self) -> Answer | None:
         """The next answer to send."""
+        for index, (done, answer) in enumerate(self._expected):
+            if done.done():
+                del self._expected[index]
+                return answer
         return self._items.popleft() if self._items else None
 
     def close(self) -> None:

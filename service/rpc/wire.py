@@ -25,6 +25,9 @@ def varint(number: int) -> bytes:
     return bytes(groups)
 
 
+_SHORT_LENGTHS = tuple(varint(length) for length in range(4096))
+
+
 class SubMessage:
     """A sub-message field of a message type, ready to be written around serialized bytes."""
 
@@ -35,4 +38,6 @@ class SubMessage:
 
     def __call__(self, payload: bytes) -> bytes:
         """The field's bytes around those of the sub-message."""
-        return self._tag + varint(len(payload)) + payload
+        length = len(payload)
+        prefix = _SHORT_LENGTHS[length] if length < len(_SHORT_LENGTHS) else varint(length)
+        return self._tag + prefix + payload
