@@ -21,7 +21,7 @@ class StandingBid:
 
 @dataclass(frozen=True, slots=True)
 class Auction:
-    """The auction of one opening. The jockey's opponent speaks first (auction.opponent-first)."""
+    """The auction of one opening. The jockey's opponent speaks first (auction.decline)."""
 
     jockey: Seat
     standing: StandingBid | None = None

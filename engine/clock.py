@@ -53,7 +53,7 @@ class Decision:
 
     @property
     def deadline_ns(self) -> int:
-        """The first instant that is too late (clock.deadline, K5)."""
+        """The first instant that is too late (clock.expiry, K5)."""
         return self.started_at_ns + DELAY_NS + self.bank_ns
 
     def bank_used_ns(self, instant_ns: int) -> int:

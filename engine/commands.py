@@ -121,7 +121,12 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class SuspendClocks:
-    """A planned stop of the service begins (F4)."""
+    """A planned stop of the service begins (F4): clocks stand from `at_ns` on, or else from the instant of storing.
+
+    Every command stamped before `at_ns` has been handled.
+    """
+
+    at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

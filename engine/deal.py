@@ -33,7 +33,7 @@ def deal(order: tuple[Tile, ...]) -> Dealt:
 
 
 def ranked_opening(hands: PerSeat[tuple[Tile, ...]]) -> RankedOpening:
-    """The holder of the highest double, else of the heaviest tile, ties to the greater half (opening.ranked, B2)."""
+    """The holder of the highest double (opening.ranked, B2), else of the heaviest tile (opening.heaviest)."""
     held = [RankedOpening(seat, tile) for seat in SEATS for tile in hands[seat]]
     doubles = [opening for opening in held if opening.tile.is_double]
     if doubles:

@@ -43,7 +43,7 @@ def advance(state: MatchState | None, step: ev.Step) -> MatchState:
         assert isinstance(created, ev.MatchCreated)
         state, step = found(created), tuple(rest)
     state = reduce(evolve, step, state)
-    return replace(state, version=state.version + 1)
+    return state._replace(version=state.version + 1)
 
 
 def replay(steps: Iterable[ev.Step]) -> MatchState:
@@ -66,7 +66,7 @@ def evolve(state: MatchState, event: ev.Event) -> MatchState:
             return _tile_drawn(state, event)
         case ev.Passed(seat):
             current = state.current
-            return replace(state, round=replace(current, turn=seat.other, passes=current.passes + 1))
+            return state._replace(round=current._replace(turn=seat.other, passes=current.passes + 1))
         case ev.BidMade(seat, points):
             return _bid_made(state, StandingBid(seat, points))
         case ev.BidAccepted():
@@ -86,13 +86,13 @@ def evolve(state: MatchState, event: ev.Event) -> MatchState:
 def _around_the_rounds(state: MatchState, event: _AroundTheRounds) -> MatchState:
     match event:
         case ev.PlayerSeated(seat, display_name):
-            return replace(state, display_names=state.display_names.having(seat, display_name))
+            return state._replace(display_names=state.display_names.having(seat, display_name))
         case ev.PlayerReady(seat):
-            return replace(state, ready=state.ready.having(seat, value=True))
+            return state._replace(ready=state.ready.having(seat, value=True))
         case ev.HandoverOpened(seat):
-            return replace(state, handover=seat, revealed=None)
+            return state._replace(handover=seat, revealed=None)
         case ev.HandRevealed(seat):
-            return replace(state, handover=None, revealed=seat)
+            return state._replace(handover=None, revealed=seat)
         case ev.MatchCreated() | ev.ContinueTimedOut():
             return state
         case _:
@@ -102,12 +102,12 @@ def _around_the_rounds(state: MatchState, event: _AroundTheRounds) -> MatchState
 def _clock(state: MatchState, event: _ClockEvent) -> MatchState:
     match event:
         case ev.ClockStarted(seat, at_ns):
-            return replace(state, decision=Decision(seat, at_ns, state.banks_ns[seat]))
+            return state._replace(decision=Decision(seat, at_ns, state.banks_ns[seat]))
         case ev.ClockStopped(seat, bank_used_ns):
             left = state.banks_ns[seat] - bank_used_ns
-            return replace(state, decision=None, banks_ns=state.banks_ns.having(seat, left))
+            return state._replace(decision=None, banks_ns=state.banks_ns.having(seat, left))
         case ev.ClocksSuspended(at_ns):
-            return replace(state, suspended_at_ns=at_ns)
+            return state._replace(suspended_at_ns=at_ns)
         case ev.ClocksResumed(at_ns):
             return _clocks_resumed(state, at_ns)
         case _:
@@ -117,8 +117,7 @@ def _clock(state: MatchState, event: _ClockEvent) -> MatchState:
 def _tile_played(state: MatchState, event: ev.TilePlayed) -> MatchState:
     current, seat = state.current, event.seat
     hand = tuple(tile for tile in current.hands[seat] if tile != event.tile)
-    played = replace(
-        current,
+    played = current._replace(
         hands=current.hands.having(seat, hand),
         layout=current.layout.place(event.tile, event.end),
         turn=seat.other,
@@ -126,37 +125,36 @@ def _tile_played(state: MatchState, event: ev.TilePlayed) -> MatchState:
         passes=0,
         last_transfer=event.transfer or current.last_transfer,
     )
-    return replace(state, phase=Phase.PLAYING, balances=_paid(state, event.transfer), round=played)
+    return state._replace(phase=Phase.PLAYING, balances=_paid(state, event.transfer), round=played)
 
 
 def _tile_drawn(state: MatchState, event: ev.TileDrawn) -> MatchState:
     current = state.current
     hand = tuple(sorted((*current.hands[event.seat], event.tile)))
-    drawn = replace(
-        current,
+    drawn = current._replace(
         hands=current.hands.having(event.seat, hand),
         boneyard=current.boneyard[1:],
         must_play=event.tile if event.playable else None,
     )
-    return replace(state, round=drawn)
+    return state._replace(round=drawn)
 
 
 def _bid_made(state: MatchState, bid: StandingBid) -> MatchState:
     current = state.current
     assert current.auction is not None
     auction = Auction(current.auction.jockey, bid)
-    return replace(state, round=replace(current, auction=auction, turn=bid.bidder.other))
+    return state._replace(round=current._replace(auction=auction, turn=bid.bidder.other))
 
 
 def _bid_accepted(state: MatchState, event: ev.BidAccepted) -> MatchState:
     opened = _opener_decided(state, event.bidder, OpeningPrivilege.BOUGHT)
-    paid = replace(opened.current, last_transfer=event.transfer)
-    return replace(opened, balances=_paid(state, event.transfer), round=paid)
+    paid = opened.current._replace(last_transfer=event.transfer)
+    return opened._replace(balances=_paid(state, event.transfer), round=paid)
 
 
 def _opener_decided(state: MatchState, opener: Seat, opening: OpeningPrivilege) -> MatchState:
-    decided = replace(state.current, auction=None, turn=opener, opening=opening)
-    return replace(state, phase=Phase.OPENING, round=decided)
+    decided = state.current._replace(auction=None, turn=opener, opening=opening)
+    return state._replace(phase=Phase.OPENING, round=decided)
 
 
 def _round_dealt(state: MatchState, event: ev.RoundDealt) -> MatchState:
@@ -170,8 +168,7 @@ def _round_dealt(state: MatchState, event: ev.RoundDealt) -> MatchState:
         auction=None if event.jockey is None else Auction(event.jockey),
         must_play=event.must_open,
     )
-    return replace(
-        state,
+    return state._replace(
         phase=Phase.BIDDING if is_auction else Phase.OPENING,
         round=dealt,
         ready=NOBODY_READY,
@@ -183,11 +180,10 @@ def _round_dealt(state: MatchState, event: ev.RoundDealt) -> MatchState:
 def _round_settled(state: MatchState, event: ev.RoundDominoed | ev.RoundBlocked) -> MatchState:
     payment = event.transfer if isinstance(event, ev.RoundBlocked) else None
     current = state.current
-    return replace(
-        state,
+    return state._replace(
         phase=Phase.SETTLED,
         balances=_paid(state, payment),
-        round=replace(current, turn=None, last_transfer=payment or current.last_transfer),
+        round=current._replace(turn=None, last_transfer=payment or current.last_transfer),
         revealed=None,
         settlement=event,
         waiting_until_ns=event.at_ns + state.options.continue_timeout_ns,
@@ -195,8 +191,7 @@ def _round_settled(state: MatchState, event: ev.RoundDominoed | ev.RoundBlocked)
 
 
 def _over(state: MatchState, event: ev.MatchWon | ev.MatchAborted) -> MatchState:
-    return replace(
-        state,
+    return state._replace(
         phase=Phase.OVER,
         decision=None,
         handover=None,
@@ -211,8 +206,7 @@ def _clocks_resumed(state: MatchState, at_ns: int) -> MatchState:
     assert state.suspended_at_ns is not None
     stood_ns = at_ns - state.suspended_at_ns
     decision, waiting = state.decision, state.waiting_until_ns
-    return replace(
-        state,
+    return state._replace(
         suspended_at_ns=None,
         decision=decision and replace(decision, started_at_ns=decision.started_at_ns + stood_ns),
         waiting_until_ns=None if waiting is None else waiting + stood_ns,

@@ -62,10 +62,14 @@ class Fault(NamedTuple):
         return self.from_ns < deadline <= self.to_ns + tolerances.aftermath_ns
 
     def burned_ns(self, decision: Decision, until_ns: int) -> int:
-        """How much of the bank this fault may have burned by then."""
+        """How much of the bank this fault may have burned by then.
+
+        What it took from the delay counts too: without it everything after would have come earlier.
+        """
         if self.cause not in _BURNING:
             return 0
-        return max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.delay_ends_at_ns))
+        lost_ns = max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.started_at_ns))
+        return min(lost_ns, decision.bank_used_ns(until_ns))
 
     def __str__(self) -> str:
         return f"{self.cause.value} from {self.from_ns} to {self.to_ns}: {self.evidence}"

@@ -6,7 +6,6 @@ readings C1 to C8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -50,8 +49,7 @@ class OpenEnd(NamedTuple):
     counts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The tiles on the table. `ends` and `exposed_total` follow from the tiles and are kept because all need them."""
 
     main_line: tuple[PlacedTile, ...] = ()
@@ -94,18 +92,18 @@ class Layout:
         return _with_ends(self._joined(end, inner=value, outer=tile.beside(value)))
 
     def _joined(self, end: End, *, inner: int, outer: int) -> Layout:
-        is_first_double = inner == outer and self.spinner_index is None
+        is_first_double = inner == outer and self.spinner_index is None  # connect.spinner, C1
         if end is End.WEST:
             shifted = None if self.spinner_index is None else self.spinner_index + 1
             index = 0 if is_first_double else shifted
-            return replace(self, main_line=(PlacedTile(outer, inner), *self.main_line), spinner_index=index)
+            return self._replace(main_line=(PlacedTile(outer, inner), *self.main_line), spinner_index=index)
         if end is End.EAST:
             index = len(self.main_line) if is_first_double else self.spinner_index
-            return replace(self, main_line=(*self.main_line, PlacedTile(inner, outer)), spinner_index=index)
+            return self._replace(main_line=(*self.main_line, PlacedTile(inner, outer)), spinner_index=index)
         placed = PlacedTile(inner, outer)
         if end is End.NORTH:
-            return replace(self, north=(*self.north, placed))
-        return replace(self, south=(*self.south, placed))
+            return self._replace(north=(*self.north, placed))
+        return self._replace(south=(*self.south, placed))
 
     def total_after(self, tile: Tile, end: End) -> int:
         """The exposed total that `place(tile, end)` would have, by arithmetic alone."""
@@ -130,7 +128,7 @@ def _with_ends(layout: Layout) -> Layout:
         assert layout.spinner_index is not None
         value = layout.main_line[layout.spinner_index].first
         ends += (_side_end(End.NORTH, layout.north, value), _side_end(End.SOUTH, layout.south, value))
-    return replace(layout, ends=ends, exposed_total=sum(open_end.counts for open_end in ends))
+    return layout._replace(ends=ends, exposed_total=sum(open_end.counts for open_end in ends))
 
 
 def _main_ends(line: tuple[PlacedTile, ...]) -> tuple[OpenEnd, ...]:

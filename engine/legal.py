@@ -86,7 +86,7 @@ def _auction_actions(state: MatchState, seat: Seat, auction: Auction) -> tuple[L
 
 
 def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
-    """Plays if there are any, else a draw, else a pass: each forced (draw.only-if-unable, draw.pass-last, D2)."""
+    """Plays if there are any, else a draw, else a pass: each forced (draw.one-at-a-time, draw.pass-last, D2)."""
     current = state.current
     layout = current.layout
     tiles = current.hands[seat] if current.must_play is None else (current.must_play,)

@@ -26,7 +26,7 @@ def transfer(balances: PerSeat[int], payer: Seat, earned: int) -> Transfer:
 
 
 def award(exposed_total: int) -> int:
-    """The points that an exposed total earns: a positive multiple of five earns itself, all else nothing (C8)."""
+    """The points that an exposed total earns: a positive multiple of five itself, all else nothing (ends.award, C8)."""
     return exposed_total if exposed_total % POINTS_PER_COUNTER == 0 else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine.auction import Auction
 from engine.clock import Decision
@@ -46,8 +46,7 @@ class Options:
     continue_timeout_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(NamedTuple):
     """The round being bid for, played or settled. `turn` is None once it is settled."""
 
     number: int
@@ -62,8 +61,7 @@ class Round:
     last_transfer: Transfer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MatchState:
+class MatchState(NamedTuple):
     """A match at one version.
 
     Exactly one of `decision` (a clock runs), `handover`, `waiting_until_ns` (for Start or Continue), `result` is set;

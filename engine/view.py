@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from engine import commands as cmd
 from engine.auction import Auction
@@ -149,6 +150,8 @@ def _own_seat(state: MatchState, audience: Audience) -> Seat | None:
             return acting_seat(state)
         case Audience.SPECTATOR:
             return None
+        case _:
+            assert_never(audience)
 
 
 def _hand_sizes(state: MatchState) -> PerSeat[int]:

@@ -46,12 +46,12 @@ def _bid(state: MatchState, request: cmd.Request, points: int, now_ns: int) -> e
     return (
         timing.charge(state, request.arrival),
         ev.BidMade(seat, points),
-        timing.next_decision(state, seat.other, now_ns),  # auction.raise-switches-clock
+        timing.next_decision(state, seat.other, now_ns),  # clock.raise-switches
     )
 
 
 def accepted_bid(state: MatchState, auction: Auction, standing: StandingBid) -> ev.BidAccepted:
-    """What accepting the standing bid brings: the net price moves, no points are made (auction.credit, P2)."""
+    """What accepting the standing bid brings: only the net price moves (auction.credit, auction.no-creation)."""
     price = auction.net_price_points(standing)
     payment = transfer(state.balances, standing.bidder, price)
     return ev.BidAccepted(standing.bidder, standing.points, standing.points - price, payment)
@@ -64,11 +64,11 @@ def _accept(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step:
     stopped = timing.charge(state, request.arrival)
     if exhausts(state.balances, accepted.transfer):  # auction.all-in, A2, P3
         return stopped, accepted, ev.MatchWon(request.seat, ev.WinReason.BALANCE, now_ns)
-    return stopped, accepted, timing.next_decision(state, accepted.bidder, now_ns)
+    return stopped, accepted, timing.next_decision(state, accepted.bidder, now_ns)  # auction.pays-and-opens
 
 
 def _decline(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step:
-    """auction.decline: the jockey opens free; accepting or declining starts the opener's clock."""
+    """The jockey opens free (auction.decline), and its clock starts (clock.opener)."""
     return (
         timing.charge(state, request.arrival),
         ev.BiddingDeclined(request.seat),

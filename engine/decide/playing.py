@@ -53,7 +53,7 @@ def _play(state: MatchState, request: cmd.Request, play: cmd.PlayTile, now_ns: i
     played = ev.TilePlayed(seat, play.tile, play.end, total, payment)
     if exhausts(state.balances, payment):  # points.zero-loses: before the domino is considered (P3, P4)
         return stopped, played, ev.MatchWon(seat, ev.WinReason.BALANCE, now_ns)
-    if len(current.hands[seat]) == 1:  # domino.last-tile: no award for the other hand
+    if len(current.hands[seat]) == 1:  # domino.last-tile, domino.no-hand-award
         return stopped, played, ev.RoundDominoed(seat, now_ns)
     return stopped, played, timing.next_decision(state, seat.other, now_ns)  # play.turn-passes
 
@@ -70,7 +70,7 @@ def _draw_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
 
 
 def _draw(state: MatchState, request: cmd.Request) -> ev.Step:
-    """draw.one-at-a-time, draw.same-turn: the clock of the turn runs on."""
+    """One tile (draw.one-at-a-time); the clock of the turn runs on (draw.same-turn, clock.draws)."""
     tile = state.current.boneyard[0]
     return (ev.TileDrawn(request.seat, tile, playable=can_play(state.current.layout, (tile,))),)
 

@@ -37,8 +37,8 @@ def decide_service(
             return _leave(state, command, now_ns)
         case cmd.Abort(reason, words):
             return (ev.MatchAborted(reason, words, now_ns),)
-        case cmd.SuspendClocks():
-            return () if state.due_ns is None else (ev.ClocksSuspended(now_ns),)
+        case cmd.SuspendClocks(at_ns):
+            return () if state.due_ns is None else (ev.ClocksSuspended(_stands_from_ns(state, at_ns, now_ns)),)
         case cmd.ResumeClocks():
             return () if state.suspended_at_ns is None else (ev.ClocksResumed(now_ns),)
         case _:
@@ -54,6 +54,13 @@ def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Til
     if state.phase is Phase.NOT_STARTED:  # S2
         return (ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due),)
     return (ev.ContinueTimedOut(due), *deal_round(state, now_ns, deal))  # S2
+
+
+def _stands_from_ns(state: MatchState, at_ns: int | None, now_ns: int) -> int:
+    """A decision that began after the planned instant has used nothing."""
+    if at_ns is None:
+        return now_ns
+    return at_ns if state.decision is None else max(at_ns, state.decision.started_at_ns)
 
 
 def _overturns(state: MatchState, command: cmd.ServiceCommand) -> bool:

@@ -63,12 +63,15 @@ def timing_failure(evidence: str, now_ns: int) -> ev.Step:
 
 
 def was_in_time_after_all(state: MatchState, request: Request) -> bool:
-    """Whether this command of the loser on time had arrived before the deadline that was settled without it (F5)."""
+    """Whether this command of the loser on time had arrived before the deadline that was settled without it (F5).
+
+    A shared device speaks for whoever is on turn, and after the end nobody is.
+    """
     result = state.result
     return (
         isinstance(result, ev.MatchWon)
         and result.reason is ev.WinReason.TIME
-        and result.winner is not request.seat
+        and (state.options.shared_device or result.winner is not request.seat)
         and request.arrival.latest_ns < result.at_ns
     )
 
@@ -76,8 +79,7 @@ def was_in_time_after_all(state: MatchState, request: Request) -> bool:
 def charge_doubt(state: MatchState, arrival: Arrival, evidence: Evidence) -> str | None:
     """Why the bank cannot be charged for the decision that this command ends, if so (F2)."""
     decision = state.decision
-    if decision is None:
-        return None
+    assert decision is not None
     tolerance = evidence.tolerances.charge_ns
     if decision.bank_used_ns(arrival.latest_ns) - decision.bank_used_ns(arrival.earliest_ns) > tolerance:
         return f"a stamp from {arrival.earliest_ns} to {arrival.latest_ns} leaves the bank in doubt"
