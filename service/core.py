@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import Protocol
 
 from service.deadlines import Deadlines
 from service.ledger import FaultLedger
 from service.logs import get_logger
 from service.matches import Matches
 from service.metrics import Metrics
-from service.ports import Bus, Entropy, Store
+from service.ports import Bus, Entropy, Store, StoreUnavailableError
 from service.settings import MS_NS, Settings
 from service.timing_guard import TimingGuard
 from service.watermark import Watermark
 from service.writer import Services
+
+GRACE_SECONDS = 5.0
+"""How long calls that are under way may take when the door is closed."""
 
 
 class Tasks:
@@ -38,6 +42,16 @@ class Tasks:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             get_logger().error("background_task_failed", exc_info=error)
+
+
+class Edge(Protocol):
+    """The door of a process."""
+
+    async def refuse_new_clients(self) -> None:
+        """Say that the process is going away; serve as before."""
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take nothing new, and give what is under way so much time."""
 
 
 class Core:
@@ -84,8 +98,27 @@ class Core:
         self._beating = asyncio.create_task(self._watermark.run())
         return await self.matches.recover()
 
+    async def drain(self, edge: Edge, drain_seconds: float) -> int:
+        """A planned stop from its beginning: not ready, still serving; clocks stand; only then the door is closed.
+
+        Returns the number of suspended matches.
+        """
+        await edge.refuse_new_clients()
+        await asyncio.sleep(drain_seconds)
+        suspended = await self._suspend()
+        self.matches.send_away()
+        await edge.stop(GRACE_SECONDS)
+        return suspended + await self.stop()
+
+    async def _suspend(self) -> int:
+        try:
+            return await self.matches.suspend()
+        except StoreUnavailableError:  # it is tried again when the door is closed
+            get_logger().warning("clocks_not_suspended")
+            return 0
+
     async def stop(self) -> int:
-        """A planned stop, when the edge has closed: clocks stand, absence is no fault. Returns suspended matches."""
+        """The end of a planned stop, when the edge has closed: clocks stand, absence is no fault. Returns suspended matches."""
         await self._tasks.finish()
         suspended = await self.matches.suspend()
         await self._tasks.finish()

@@ -8,6 +8,8 @@ from heapq import heapify, heappop, heappush
 
 from service.ports import Clock
 
+LONGEST_NAP_NS = 1_000_000_000
+"""The loop's clock leaves out what the machine sleeps, service time does not; so the timer looks again this soon."""
 _SLACK_ENTRIES = 1024
 """Stale heap entries tolerated before the heap is built anew."""
 
@@ -61,8 +63,8 @@ class Deadlines:
             self._timer = None
         if self._prune():
             self._timer_due_ns = self._heap[0][0]
-            delay_seconds = max(0, self._timer_due_ns - self._clock.now_ns()) / 1e9
-            self._timer = asyncio.get_running_loop().call_later(delay_seconds, self._run)
+            delay_ns = min(max(0, self._timer_due_ns - self._clock.now_ns()), LONGEST_NAP_NS)
+            self._timer = asyncio.get_running_loop().call_later(delay_ns / 1e9, self._run)
 
     def _run(self) -> None:
         self._timer = None

@@ -90,6 +90,10 @@ class Line:
         """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
         if len(self._tickets) >= LINE_LIMIT:
             raise LineFullError
+        return self.hold(arrival, order)
+
+    def hold(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
+        """Take a place for the service itself, however long the line is."""
         self._entered += 1
         ticket = Ticket(arrival.earliest_ns, self._entered, order)
         heappush(self._tickets, ticket)

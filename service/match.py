@@ -26,7 +26,7 @@ class Match:
         self._line = Line()
         self._works = False
         self._published_version = 0
-        self._watches: set[Watch] = set()
+        self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep
         self.presence = (False, False)
         """Whether a stream of seat ONE is open here, and one of seat TWO; a shared device counts as both."""
         self._unsubscribe: Callable[[], None] | None = None
@@ -51,13 +51,19 @@ class Match:
         self.wake()
         return ticket
 
-    def fill(self, ticket: Ticket, order: PlayerOrder) -> None:
-        """The sender of an earlier `enter` was checked."""
+    def fill(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
+        """The sender of an earlier `enter` was checked, or the time of an earlier `hold` has come."""
         self._line.fill(ticket, order)
 
     def withdraw(self, ticket: Ticket) -> None:
         """The sender of an earlier `enter` was turned away."""
         self._line.withdraw(ticket)
+
+    def hold(self, arrival: Arrival) -> Ticket:
+        """Take a place for the service, however long the line is; `fill` must follow. What came later waits."""
+        ticket = self._line.hold(arrival)
+        self.wake()
+        return ticket
 
     def wake(self) -> None:
         """Work the line off, and whatever is due. The work belongs to the server: no client's death stops it."""
@@ -68,7 +74,7 @@ class Match:
     def watch(self, audience: Audience, after_version: int) -> Watch:
         """Begin to watch; `unwatch` must follow."""
         watch = Watch(audience, after_version)
-        self._watches.add(watch)
+        self._watches[watch] = None
         if self._unsubscribe is None:
             self._unsubscribe = self._services.bus.subscribe(self.match_id, self._heard)
         self._update_presence()
@@ -76,7 +82,7 @@ class Match:
 
     def unwatch(self, watch: Watch) -> None:
         """End a watch."""
-        self._watches.discard(watch)
+        self._watches.pop(watch, None)
         if not self._watches and self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -115,13 +121,16 @@ class Match:
     async def _work_once(self) -> bool:
         """Handle the first ticket, or what is due before it; False when there is nothing to do."""
         state = await self.state()
+        self._published_version = self._published_version or state.version  # what was there at first is no news
+        self._publish(state)  # what is there after a write whose answer was lost may be
         ticket = self._line.first()
         due_ns = state.due_ns
         if due_ns is not None and (ticket is None or ticket.stamp_ns >= due_ns):
             if self._services.watermark.closed_ns < due_ns <= self._services.clock.now_ns():
                 await self._services.watermark.reach(due_ns)  # K4: something older may still be on its way in
                 return True
-            if ticket is None and self._services.watermark.closed_ns >= due_ns:
+            is_players = ticket is not None and isinstance(ticket.order, PlayerOrder)  # whose refusal says it was late
+            if not is_players and self._services.watermark.closed_ns >= due_ns:
                 self._publish(await self._writer.settle_due(due_ns))
                 return True
         if ticket is None:

@@ -17,9 +17,13 @@ from engine.state import MatchState
 from engine.view import Audience
 from service.line import Done, ServiceOrder
 from service.match import Match
-from service.ports import Append, Credential, DuplicateRequestError, SeatRequest
+from service.ports import Append, Credential, DuplicateRequestError, SeatRequest, StoreUnavailableError
 from service.writer import Services
 
+SUSPENDED_AT_ONCE = 1_000
+"""Matches whose clocks are stopped at the same instant."""
+SUSPENDING_SECONDS = 5.0
+"""How long a planned stop waits for a store that does not take heartbeats."""
 CACHED_MATCHES = 10_000
 """Idle matches kept in memory; an older one is read from the store when it is needed again."""
 TOKEN_PREFIXES = {
@@ -91,8 +95,8 @@ class Matches:
         """The match with this id; whether it exists shows when its state is read."""
         match = self._matches.get(match_id)
         if match is None:
+            self._make_room()
             match = self._matches[match_id] = Match(match_id, self._services)
-            self._evict()
         self._matches.move_to_end(match_id)
         return match
 
@@ -152,9 +156,13 @@ class Matches:
         return len(live)
 
     async def suspend(self) -> int:
-        """Before a planned stop: stop the clocks of every live match (F4). Returns their number."""
+        """Before a planned stop: stop the clocks of every live match (F4). Returns their number.
+
+        To be called while players are still served: nobody's clock may run while nobody can move.
+        """
         live = [match.match_id for match in await self._services.store.live_matches() if match.due_ns is not None]
-        await self._command_all(live, SuspendClocks())
+        for first in range(0, len(live), SUSPENDED_AT_ONCE):
+            await self._suspend(live[first : first + SUSPENDED_AT_ONCE])
         return len(live)
 
     def send_away(self) -> None:
@@ -171,6 +179,21 @@ class Matches:
                 await self._carry_out(match_id, ServiceOrder(command))
 
         await asyncio.gather(*(one(match_id) for match_id in match_ids))
+
+    async def _suspend(self, match_ids: list[str]) -> None:
+        """Stop these matches' clocks at one instant; whatever was stamped before it is carried out first (K4)."""
+        now_ns = self._services.clock.now_ns()
+        held = [(match, match.hold(Arrival.at(now_ns))) for match in map(self.get, match_ids)]
+        try:
+            async with asyncio.timeout(SUSPENDING_SECONDS):
+                await self._services.watermark.reach(now_ns)
+        except TimeoutError:
+            for match, ticket in held:
+                match.withdraw(ticket)
+            raise StoreUnavailableError from None
+        for match, ticket in held:
+            match.fill(ticket, ServiceOrder(SuspendClocks(now_ns)))
+        await asyncio.gather(*(ticket.done for _, ticket in held))
 
     async def _carry_out(self, match_id: str, order: ServiceOrder) -> Done:
         arrival = Arrival.at(self._services.clock.now_ns())
@@ -217,9 +240,9 @@ class Matches:
         token = self._services.entropy.token(TOKEN_PREFIXES[audience])
         return token, Credential(token_hash(token), match_id, audience)
 
-    def _evict(self) -> None:
+    def _make_room(self) -> None:
         """Forget the longest unused match that nobody needs, when there are too many."""
-        if len(self._matches) > CACHED_MATCHES:
+        if len(self._matches) >= CACHED_MATCHES:
             idle = next((match_id for match_id, match in self._matches.items() if match.is_idle), None)
             if idle is not None:
                 del self._matches[idle]

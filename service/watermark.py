@@ -65,8 +65,8 @@ class Watermark:
         """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""
         while self._closed_ns < instant_ns:
             ahead_ns = instant_ns - self._clock.arrival().earliest_ns
-            if ahead_ns > 0:
-                await asyncio.sleep(ahead_ns / 1e9)
+            if ahead_ns > 0:  # right after a stall nothing is vouched for, so what lies ahead may come sooner
+                await asyncio.sleep(min(ahead_ns / 1e9, BEAT_SECONDS))
             else:
                 self._wanted.set()
                 self._beaten.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ from service.settings import Settings
 from service.store.sqlite import SqliteStore, read_faults
 from service.system.chance import SystemEntropy
 from service.system.time import ANCHOR_KEY, anchor, service_time
-
-GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +98,6 @@ class Service:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
         log = get_logger()
         log.info("draining", seconds=self.drain_seconds)
-        await self._grpc.refuse_new_clients()
-        await asyncio.sleep(self.drain_seconds)
-        self._core.matches.send_away()
-        await self._grpc.stop(GRACE_SECONDS)
-        suspended = await self._core.stop()
+        suspended = await self._core.drain(self._grpc, self.drain_seconds)
         self._metrics.stop()
         log.info("drained", suspended_matches=suspended)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from engine import invariants
 from engine.clock import Arrival, Verdict
 from engine.commands import CheckClock, Request
-from engine.decide import decide, decide_service
-from engine.events import Step
+from engine.decide import Evidence, Ruling, decide, decide_service
+from engine.events import MatchAborted, Step
 from engine.evolve import advance
 from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
@@ -43,6 +43,10 @@ REPLAY_SLICE = 256
 
 class UnknownMatchError(Exception):
     """There is no such match."""
+
+
+class ClocksStandError(Exception):
+    """The service is about to stop and the match's clocks stand: repeat the command when it is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ class MatchWriter:
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         state = await self.state()
+        if state.suspended_at_ns is not None:
+            raise ClocksStandError
         services = self._services
         seat = order.seat or acting_seat(state)
         request = Request(seat, order.command, order.arrival, order.expected_version)
@@ -125,8 +131,7 @@ class MatchWriter:
         receipt = Receipt(request.arrival, decision, services.clock.error_bound_ns(), ruling.verdict)
         version = state.version + 1 if ruling.events and ruling.refusal is None else state.version
         record = CommandRecord(order.sender, order.command_id, order.body_hash, version, ruling.refusal, receipt)
-        if ruling.verdict is Verdict.UNPROVABLE:
-            self._blame(FaultCause.STAMP_STRADDLES, request.arrival, "a stamp across the deadline is too wide")
+        self._prove(ruling, request.arrival, evidence, is_over=state.result is not None)
         try:
             after = await self._commit(state, ruling.events, record=record)
         except StoreUnavailableError:
@@ -136,6 +141,15 @@ class MatchWriter:
         services.metrics.command(request.command, ruling.refusal)
         services.metrics.committed(services.clock.now_ns() - request.arrival.latest_ns)
         return Done(after, record)
+
+    def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
+        """An abort that no row of the ledger speaks for is proven by the command's own stamp: that becomes a row."""
+        known = [str(fault) for fault in evidence.faults]
+        for event in ruling.events:
+            if isinstance(event, MatchAborted) and event.evidence not in known:
+                self._blame(
+                    FaultCause.NOT_COMMITTED if is_over else FaultCause.STAMP_STRADDLES, arrival, event.evidence
+                )
 
     def _blame(self, cause: FaultCause, arrival: Arrival, evidence: str) -> None:
         fault = Fault(cause, arrival.earliest_ns, max(arrival.latest_ns, self._services.clock.now_ns()), evidence)
