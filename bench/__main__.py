@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from bench import engine_cost, grpc_cost, idle_cost, machine
+from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine
 from bench.report import Table
 
 Measure: TypeAlias = Callable[..., list[Table]]
 SUITES: dict[str, Measure] = {
     "engine": engine_cost.measure,
+    "clock": clock_cost.measure,
     "grpc": grpc_cost.measure,
     "idle": idle_cost.measure,
 }

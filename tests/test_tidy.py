@@ -50,7 +50,7 @@ def test_adapters_import_the_ports_and_never_each_other() -> None:
 
 
 def test_only_the_wiring_names_adapters() -> None:
-    assert adapters_named_outside_the_wiring(sources("engine", "service", "clients", "bench")) == []
+    assert adapters_named_outside_the_wiring(sources("engine", "service", "clients")) == []
 
 
 def test_only_the_entry_point_imports_the_wiring() -> None:
