@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WatchCall: TypeAlias = "grpc.aio.UnaryStreamCall[pb.WatchMatchRequest, pb.WatchMatchResponse]"
 PlayCall: TypeAlias = "grpc.aio.StreamStreamCall[pb.PlayMatchRequest, pb.PlayMatchResponse]"
+StreamCall: TypeAlias = "WatchCall | PlayCall"
 Situation: TypeAlias = Callable[[MatchView], bool]
 
 START = cmd.Command(start=cmd.Start())

@@ -1,7 +1,9 @@
-"""Fakes of the ports: a store in memory that can fail on request, a virtual clock, scripted chance."""
+"""Fakes of the ports: a store in memory that can fail on request, virtual clocks, scripted chance."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -9,10 +11,8 @@ from engine.clock import Arrival
 from engine.events import Step
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
-from service.deadlines import Deadlines
+from service.core import Core
 from service.fanout.local import LocalBus
-from service.match import Services
-from service.matches import Matches
 from service.metrics import Metrics
 from service.ports import (
     Append,
@@ -21,26 +21,31 @@ from service.ports import (
     DueMatch,
     DuplicateCommandError,
     DuplicateRequestError,
+    Heartbeat,
+    LedgerRow,
     SeatRequest,
     StoreUnavailableError,
     VersionConflictError,
 )
+from service.settings import Settings
 from service.system.chance import SystemEntropy
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
 
 
-@dataclass
-class VirtualClock:
-    """The loop's virtual time from noon on. An arrival is an interval of `width_ns` up to now."""
+def virtual_service_ns() -> int:
+    """Service time that passes as the virtual loop's does, from noon on."""
+    return NOON_NS + virtual_now_ns()
 
-    width_ns: int = 0
+
+class VirtualClock:
+    """The `Clock` port on virtual time, exact."""
 
     def now_ns(self) -> int:
-        return NOON_NS + virtual_now_ns()
+        return virtual_service_ns()
 
     def arrival(self) -> Arrival:
-        return Arrival(self.now_ns() - self.width_ns, self.now_ns())
+        return Arrival.at(virtual_service_ns())
 
     def error_bound_ns(self) -> int:
         return 0
@@ -75,6 +80,8 @@ class MemoryStore:
     credentials: dict[bytes, Credential] = field(default_factory=dict)
     requests: dict[str, SeatRequest] = field(default_factory=dict)
     invites: dict[bytes, str] = field(default_factory=dict)
+    beats: list[Heartbeat] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
     is_down: bool = False
     lost_answers: int = 0
     before_append: Callable[[Append], Awaitable[None]] = _nothing
@@ -117,6 +124,22 @@ class MemoryStore:
         live = [DueMatch(match_id, due_ns) for match_id, (due_ns, is_live) in self.due.items() if is_live]
         return sorted(live, key=lambda match: match.due_ns or 0)
 
+    async def beat(self, heartbeat: Heartbeat) -> None:
+        self._require()
+        self.beats[:] = [heartbeat]
+
+    async def last_beat(self) -> Heartbeat | None:
+        self._require()
+        return self.beats[0] if self.beats else None
+
+    async def record_fault(self, row: LedgerRow) -> None:
+        self._require()
+        self.ledger.append(row)
+
+    async def faults(self, since_ns: int) -> Sequence[LedgerRow]:
+        self._require()
+        return [row for row in self.ledger if row.fault.to_ns >= since_ns]
+
     async def close(self) -> None:
         return
 
@@ -146,42 +169,34 @@ class MemoryStore:
             self.invites[change.invite_hash] = change.match_id
 
 
-class Background:
-    """Server-owned work; a failure is kept for `check`."""
-
-    def __init__(self) -> None:
-        self.tasks: set[asyncio.Task[None]] = set()
-
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
-        self.tasks.add(asyncio.get_running_loop().create_task(work))
-
-    def check(self) -> None:
-        """Raise what any of the finished work raised."""
-        for task in self.tasks:
-            if task.done():
-                task.result()
-
-
 @dataclass
 class Process:
-    """The core of one server process on fakes, made inside the loop that runs it. Several may share a store."""
+    """The core of one server process on fakes, in virtual time. Several may share a store, one after the other."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
-    clock: VirtualClock = field(default_factory=VirtualClock)
     entropy: ScriptedEntropy = field(default_factory=ScriptedEntropy)
-    bus: LocalBus = field(default_factory=LocalBus)
-    background: Background = field(default_factory=Background)
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
-        self.deadlines = Deadlines(self.clock, lambda match_id: self.matches.wake(match_id))
-        self.services = Services(
+        self.bus = LocalBus()
+        self.core = Core(
+            Settings(),
             store=self.store,
-            clock=self.clock,
+            now_ns=virtual_service_ns,
+            error_bound_ns=lambda: 0,
             bus=self.bus,
             entropy=self.entropy,
             metrics=self.metrics,
-            deadlines=self.deadlines,
-            spawn=self.background.spawn,
         )
-        self.matches = Matches(self.services)
+        self.matches = self.core.matches
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, store: MemoryStore | None = None) -> AsyncIterator[Process]:
+        """A process that has started; leaving stops it dead, as a crash would."""
+        process = cls(store or MemoryStore())
+        await process.core.start()
+        try:
+            yield process
+        finally:
+            process.core.release()

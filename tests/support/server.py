@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
@@ -50,12 +50,14 @@ class Server:
 
 @asynccontextmanager
 async def served(database: Path, *, seed: int = 1, drain_seconds: float = 0.0) -> AsyncIterator[Server]:
-    """Runs the service on free ports and on this file; leaving drains it."""
+    """Runs the service on free ports and on this file; leaving drains it, and only then hangs up."""
     entropy = ScriptedEntropy(seed)
     settings = Settings(port=0, metrics_port=0, database=database, drain_seconds=drain_seconds)
-    with patch.object(wiring, "SystemEntropy", lambda: entropy):
-        async with wiring.serving(settings) as service:
-            async with grpc.aio.insecure_channel(service.addresses.grpc) as channel:
+    async with AsyncExitStack() as hung_up:
+        with patch.object(wiring, "SystemEntropy", lambda: entropy):
+            async with wiring.serving(settings) as service:
+                channel = grpc.aio.insecure_channel(service.addresses.grpc)
+                hung_up.push_async_callback(channel.close)
                 yield Server(service, channel, entropy)
 
 
