@@ -81,12 +81,16 @@ Command: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A player's command with its stamp. `expected_version`, when given, must be the current one."""
+    """A player's command with its stamp. `expected_version`, when given, must be the current one.
+
+    `names_seat` is False where a shared device left open for whom it speaks.
+    """
 
     seat: Seat
     command: Command
     arrival: Arrival
     expected_version: int | None = None
+    names_seat: bool = True
 
 
 @dataclass(frozen=True, slots=True)

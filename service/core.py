@@ -118,7 +118,7 @@ class Core:
             return 0
 
     async def stop(self) -> int:
-        """The end of a planned stop, when the edge has closed: clocks stand, absence is no fault. Returns suspended matches."""
+        """The end of a planned stop, when the edge has closed: absence is no fault from now on. Returns as `drain`."""
         await self._tasks.finish()
         suspended = await self.matches.suspend()
         await self._tasks.finish()

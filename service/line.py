@@ -18,6 +18,10 @@ LINE_LIMIT = 64
 """Requests that may wait for one match. Players wait for answers, so more than a few is a fault or an attack."""
 
 
+STRANGERS_LIMIT = 16
+"""Of these, senders who are still being checked: whoever knows a match's id must not fill its players' line."""
+
+
 class LineFullError(Exception):
     """Too many requests wait for this match already."""
 
@@ -88,7 +92,8 @@ class Line:
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
-        if len(self._tickets) >= LINE_LIMIT:
+        strangers = sum(ticket.order is None and not ticket.withdrawn for ticket in self._tickets)
+        if len(self._tickets) >= LINE_LIMIT or (order is None and strangers >= STRANGERS_LIMIT):
             raise LineFullError
         return self.hold(arrival, order)
 

@@ -74,8 +74,8 @@ class TimingGuard:
 
     def _tick(self) -> None:
         now_ns, loop_ns = self.now_ns(), int(self._loop.time() * 1e9)
-        if now_ns - self._last_tick_ns > STALL_NS:
-            self._stalled(now_ns)
+        if loop_ns - self._loop_ns > STALL_NS:  # by the loop's own clock: a step of the other is no stall
+            self._stalled(now_ns, loop_ns - self._loop_ns)
         step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
         if abs(step_ns) > STEP_NS:
             span = sorted((self._last_tick_ns, now_ns))
@@ -84,10 +84,10 @@ class TimingGuard:
         self._last_tick_ns, self._loop_ns = now_ns, loop_ns
         self._schedule()
 
-    def _stalled(self, now_ns: int) -> None:
+    def _stalled(self, now_ns: int, length_ns: int) -> None:
         if self._last_tick_ns >= self._stall_forgotten_ns:  # a stall within the memory of another began with that one
             self._stalled_since_ns = self._vouched_ns
         self._stall_forgotten_ns = now_ns + STALL_MEMORY_NS
-        if now_ns - self._last_tick_ns >= self._publish_stall_ns:
+        if length_ns >= self._publish_stall_ns:
             evidence = "the event loop served nobody"
             self._report(Fault(FaultCause.PUBLISH_STALL, self._last_tick_ns, now_ns, evidence))

@@ -124,7 +124,7 @@ class MatchWriter:
             raise ClocksStandError
         services = self._services
         seat = order.seat or acting_seat(state)
-        request = Request(seat, order.command, order.arrival, order.expected_version)
+        request = Request(seat, order.command, order.arrival, order.expected_version, order.seat is not None)
         evidence = services.ledger.evidence(self._match_id)
         ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=self._deal(state), evidence=evidence)
         decision = None if ruling.verdict is Verdict.NOT_TIMED else state.decision

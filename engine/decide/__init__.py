@@ -55,7 +55,7 @@ def decide(
         return Ruling(timing.expiry(state, evidence, now_ns), Refusal(reason), verdict)
     if request.expected_version not in (None, state.version):
         return _refused(RefusalReason.STALE_VERSION, verdict, current_version=state.version)
-    if not fits_phase(state, request.command):
+    if not fits_phase(state, request):
         return _refused(RefusalReason.WRONG_PHASE, verdict)
     if not is_on_turn(state, request):
         return _refused(RefusalReason.NOT_YOUR_TURN, verdict)

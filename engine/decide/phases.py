@@ -18,13 +18,13 @@ _ANSWERS = frozenset({cmd.Raise, cmd.AcceptBid})
 _WITHOUT_TURN = frozenset({cmd.Start, cmd.Continue, cmd.Resign})
 
 
-def fits_phase(state: MatchState, command: cmd.Command) -> bool:
+def fits_phase(state: MatchState, request: cmd.Request) -> bool:
     """Whether the command can mean anything now, whoever sends it."""
-    kind = type(command)
+    kind = type(request.command)
     if state.suspended_at_ns is not None:
         return False
     if kind is cmd.Resign:
-        return state.phase is not Phase.NOT_STARTED
+        return state.phase is not Phase.NOT_STARTED and (request.names_seat or state.turn is not None)
     if state.handover is not None:
         return kind is cmd.Reveal
     if kind not in _BY_PHASE[state.phase]:

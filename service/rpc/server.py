@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from service.metrics import Metrics
@@ -15,6 +15,7 @@ from service.ports import Clock
 from service.rpc import edge, rules_service
 from service.rpc.arrival import stamping
 from service.rpc.edge import StreamHandler, UnaryHandler
+from service.rpc.health_service import HealthService
 from service.rpc.match_service import MatchService
 from service.rpc.time_service import TimeService
 from spectacularbid.v1 import match_service_pb2 as pb
@@ -46,8 +47,8 @@ class GrpcServer:
 
     def __init__(self, address: str, match_service: MatchService, clock: Clock, metrics: Metrics) -> None:
         self._server = grpc.aio.server(options=OPTIONS)
-        self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._health = HealthService()
+        self._server.add_generic_rpc_handlers((self._health.handlers(),))
         self._services = (
             pb.DESCRIPTOR.services_by_name["MatchService"],
             rules_service_pb2.DESCRIPTOR.services_by_name["RulesService"],
@@ -82,6 +83,7 @@ class GrpcServer:
 
     async def stop(self, grace_seconds: float) -> None:
         """Last part of the drain: close the listener and wait for calls to end."""
+        self._health.end_streams()
         await self._server.stop(grace_seconds)
 
     async def _set_health(self, status: int) -> None:

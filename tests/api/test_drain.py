@@ -9,6 +9,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
+from service.core import GRACE_SECONDS
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.views_pb2 import STOP_REASON_SUSPENDED, MatchView
 from tests.support.players import (
@@ -57,7 +58,7 @@ async def until_unready(server: Server) -> None:
         async for answer in watch:
             if health_pb2.HealthCheckResponse.FromString(answer).status == NOT_SERVING:
                 break
-    watch.cancel()  # the server would wait for it
+    watch.cancel()
 
 
 async def until_gone(call: StreamCall) -> list[pb.WatchMatchResponse | pb.PlayMatchResponse]:
@@ -86,6 +87,29 @@ async def test_the_health_of_an_unknown_service_is_not_found(server: Server) -> 
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await health(server, "spectacularbid.v1.NoService")
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("method", ["Check", "Watch"])
+async def test_garbage_gets_its_status_from_the_health_service(server: Server, method: str) -> None:
+    """Not UNKNOWN with the parser's text, and no traceback in the log."""
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = server.channel.unary_unary(
+        f"/grpc.health.v1.Health/{method}"
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(b"\xff\xff")
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_health_watch_does_not_hold_up_the_end_of_a_drain(tmp_path: Path) -> None:
+    """The grace is for calls under way, and a watch never ends by itself."""
+    async with served(tmp_path / "matches.sqlite3") as server:
+        call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = server.channel.unary_stream(
+            "/grpc.health.v1.Health/Watch"
+        )
+        watch = call(health_pb2.HealthCheckRequest().SerializeToString())
+        await watch.read()
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < GRACE_SECONDS
 
 
 async def test_while_it_drains_a_server_is_not_ready_but_still_serves(tmp_path: Path) -> None:

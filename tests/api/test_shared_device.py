@@ -1,5 +1,6 @@
 """Both players on one device: a hand is in a view only from Reveal to the end of that decision (K7)."""
 
+from spectacularbid.v1 import tiles_pb2
 from spectacularbid.v1.outcomes_pb2 import REFUSAL_REASON_WRONG_PHASE
 from spectacularbid.v1.views_pb2 import STOP_REASON_HANDOVER, MatchView
 from tests.support.players import (
@@ -103,3 +104,15 @@ async def test_the_device_says_who_resigns(server: Server) -> None:
         assert (await table.one.do(command)).public.result.won.winner == 3 - seat
     table, view = await table_of(server)
     assert (await table.one.do(RESIGN)).public.result.won.winner == 3 - view.public.turn
+
+
+async def test_between_rounds_the_device_must_say_who_resigns(server: Server) -> None:
+    """Nobody is on turn then, and seat ONE must not lose by chance."""
+    table, _ = await table_of(server)
+    view = await play_until(table, lambda view: view.public.HasField("settlement") and not is_over(view))
+    assert not is_over(view)
+    outcome = await table.one.submit(RESIGN)
+    assert outcome.refused.reason == REFUSAL_REASON_WRONG_PHASE
+    command = type(RESIGN)()
+    command.resign.seat = tiles_pb2.SEAT_TWO
+    assert (await table.one.do(command)).public.result.won.winner == tiles_pb2.SEAT_ONE

@@ -4,8 +4,10 @@ import pytest
 
 from engine import commands as cmd
 from engine import events as ev
-from engine.clock import BANK_NS
-from engine.evolve import advance
+from engine.clock import BANK_NS, Arrival
+from engine.commands import Request
+from engine.decide import decide
+from engine.evolve import advance, found
 from engine.legal import LegalCommand, legal_actions
 from engine.refusals import RefusalReason
 from engine.seats import PerSeat, Seat
@@ -153,3 +155,15 @@ def test_a_player_may_resign_during_a_handover() -> None:
     step = events_of(when(handed_to_two(), TWO, cmd.Resign()))
     assert [type(event) for event in step] == [ev.MatchWon]
     assert advance(handed_to_two(), step).handover is None
+
+
+@pytest.mark.clause("X1", "S1")
+def test_between_rounds_a_shared_device_must_say_who_resigns() -> None:
+    """Nobody is on turn then, so the one who gives up is named or nobody does."""
+    settled = found(ON_SHARED_DEVICE)._replace(phase=Phase.SETTLED)
+    unnamed = Request(ONE, cmd.Resign(), Arrival.at(0), names_seat=False)
+    named = Request(TWO, cmd.Resign(), Arrival.at(0))
+    assert reason_of(decide(settled, unnamed, now_ns=0, deal=())) is RefusalReason.WRONG_PHASE
+    (won,) = events_of(decide(settled, named, now_ns=0, deal=()))
+    assert isinstance(won, ev.MatchWon)
+    assert won.winner is ONE

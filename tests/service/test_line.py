@@ -7,7 +7,7 @@ import pytest
 
 from engine.clock import Arrival
 from engine.commands import CheckClock
-from service.line import LINE_LIMIT, Done, Line, LineFullError, ServiceOrder, Ticket
+from service.line import LINE_LIMIT, STRANGERS_LIMIT, Done, Line, LineFullError, ServiceOrder, Ticket
 from tests.support.rules.given import playing
 from tests.support.virtual_time import in_virtual_time
 
@@ -134,3 +134,16 @@ async def test_the_sender_gets_the_answer_through_the_ticket() -> None:
     done = Done(playing("2-3"), None)
     ticket.done.set_result(done)
     assert await ticket.done is done
+
+
+async def test_strangers_cannot_fill_the_line_of_players() -> None:
+    """Whoever knows a match's id may be checked, but only so many at a time."""
+    line = Line()
+    tickets = [line.enter(Arrival.at(number)) for number in range(STRANGERS_LIMIT)]
+    with pytest.raises(LineFullError):
+        line.enter(Arrival.at(99))
+    line.enter(Arrival.at(99), order())
+    line.withdraw(tickets[0])
+    line.fill(tickets[1], order())
+    line.enter(Arrival.at(100))
+    line.enter(Arrival.at(101))

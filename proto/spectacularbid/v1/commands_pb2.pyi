@@ -302,7 +302,9 @@ class Resign(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _tiles_pb2.Seat.ValueType
-    """Shared device only: who resigns. Unset: the seat on turn. Online the token decides and this must be unset."""
+    """Shared device only: who resigns. Unset: the seat on turn, and between rounds, when nobody is, WRONG_PHASE. Online
+    the token decides and this must be unset.
+    """
     def __init__(
         self,
         *,

@@ -36,7 +36,7 @@ class CreateMatchRequest(_message.Message):
     CONTINUE_TIMEOUT_FIELD_NUMBER: _builtins.int
     START_TIMEOUT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """A UUID made by the client. The same id makes the same match."""
+    """A random UUID made by the client. The same id makes the same match and gets a token to it: keep it secret."""
     display_name: _builtins.str
     """The caller's name, at most 40 characters."""
     mode: _views_pb2.MatchMode.ValueType
@@ -119,7 +119,7 @@ class JoinMatchRequest(_message.Message):
     INVITE_CODE_FIELD_NUMBER: _builtins.int
     DISPLAY_NAME_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """A UUID made by the client. The same id gets the same seat again."""
+    """A random UUID made by the client. The same id gets the same seat and a token to it: keep it secret."""
     invite_code: _builtins.str
     """From CreateMatchResponse."""
     display_name: _builtins.str
@@ -576,7 +576,9 @@ class PlayMatchResponse(_message.Message):
 
     @_builtins.property
     def outcome(self) -> _outcomes_pb2.CommandOutcome:
-        """What became of a command of this stream."""
+        """What became of a command of this stream. An accepted one that is not repeated counts as an update of its
+        version. Its view may be older than an update sent before it: of two views the higher version holds.
+        """
 
     @_builtins.property
     def error(self) -> Global___CommandError:
