@@ -1,12 +1,40 @@
-"""structlog: one JSON object a line, one event name a fact."""
+"""structlog: one JSON object a line, one event name a fact, and only what is known to be harmless.
+
+A field that is not listed below is not written, nor is the text of an exception: both could hold a tile or a token.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from typing import Literal
 
 import structlog
+from structlog.typing import EventDict
+
+HARMLESS = frozenset(
+    {
+        "event",
+        "level",
+        "timestamp",
+        "address",
+        "metrics",
+        "health",
+        "seconds",
+        "live_matches",
+        "suspended_matches",
+        "match_id",
+        "cause",
+        "from_ns",
+        "to_ns",
+        "evidence",
+        "error_id",
+        "exception",
+    }
+)
+"""The fields that may be written: addresses, counts, instants, ids, and the ledger's words, which name no tile."""
+_WITHHELD = "withheld"
 
 
 def configure(level: str, format_: Literal["json", "console"]) -> None:
@@ -16,11 +44,10 @@ def configure(level: str, format_: Literal["json", "console"]) -> None:
     )
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.StackInfoRenderer(),
-            structlog.processors.format_exc_info,
+            places_of_exception,
+            only_harmless,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -34,3 +61,26 @@ def get_logger() -> structlog.typing.FilteringBoundLogger:
     """The logger of the service."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     return logger
+
+
+def places_of_exception(_: object, __: str, event: EventDict) -> EventDict:
+    """Turn `exc_info` into the kinds of the errors and where they arose, without their texts and without variables."""
+    error = event.pop("exc_info", None)
+    if isinstance(error, BaseException):
+        event["exception"] = _places(error)
+    return event
+
+
+def only_harmless(_: object, __: str, event: EventDict) -> EventDict:
+    """Drop every field that is not on the list, and say by name that it was dropped."""
+    kept: EventDict = {name: value for name, value in event.items() if name in HARMLESS}
+    if len(kept) < len(event):
+        kept[_WITHHELD] = sorted(event.keys() - kept.keys())
+    return kept
+
+
+def _places(error: BaseException) -> str:
+    lines = [*traceback.format_tb(error.__traceback__), type(error).__qualname__]
+    if error.__cause__ is not None:
+        lines = [_places(error.__cause__), "\n... which led to:\n", *lines]
+    return "".join(lines)

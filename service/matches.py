@@ -18,6 +18,7 @@ from engine.view import Audience
 from service.line import Done, ServiceOrder
 from service.match import Match
 from service.ports import Append, Credential, DuplicateRequestError, SeatRequest, StoreUnavailableError
+from service.secret import Secret
 from service.writer import Services
 
 SUSPENDED_AT_ONCE = 1_000
@@ -46,6 +47,9 @@ class NewMatch:
     continue_timeout_ns: int
 
 
+NO_TOKEN = Secret("")
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """A seat taken: the token is shown once and kept only as a hash."""
@@ -53,8 +57,8 @@ class Admission:
     match_id: str
     state: MatchState
     audience: Audience
-    token: str
-    spectator_token: str = ""
+    token: Secret[str]
+    spectator_token: Secret[str] = NO_TOKEN
     invite_code: str = ""
 
 
@@ -236,9 +240,9 @@ class Matches:
         code = "" if audience is Audience.DEVICE else invite_code(request_id, match_id)
         return Admission(match_id, state, audience, token, spectator_token, code)
 
-    def _new_token(self, match_id: str, audience: Audience) -> tuple[str, Credential]:
+    def _new_token(self, match_id: str, audience: Audience) -> tuple[Secret[str], Credential]:
         token = self._services.entropy.token(TOKEN_PREFIXES[audience])
-        return token, Credential(token_hash(token), match_id, audience)
+        return Secret(token), Credential(token_hash(token), match_id, audience)
 
     def _make_room(self) -> None:
         """Forget the longest unused match that nobody needs, when there are too many."""

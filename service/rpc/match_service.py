@@ -12,7 +12,7 @@ from service.line import Ticket
 from service.match import Match
 from service.matches import Admission, Matches
 from service.metrics import Metrics
-from service.ports import Clock, Credential, Store
+from service.ports import Clock, Credential, Store, StoreUnavailableError
 from service.rpc import requests
 from service.rpc.arrival import Stamped
 from service.rpc.auth import Gatekeeper, checked
@@ -47,16 +47,16 @@ class MatchService:
         admission = await self.matches.create(requests.new_match(message_of(stamped)))
         message = pb.CreateMatchResponse(
             match_id=admission.match_id,
-            token=admission.token,
+            token=admission.token.reveal(),
             invite_code=admission.invite_code,
-            spectator_token=admission.spectator_token,
+            spectator_token=admission.spectator_token.reveal(),
         )
         return message.SerializeToString() + _created_update(self._first_update(admission))
 
     async def join_match(self, stamped: Stamped[pb.JoinMatchRequest], _: Context) -> bytes:
         """Take the free seat."""
         admission = await self.matches.join(*requests.join_fields(message_of(stamped)))
-        message = pb.JoinMatchResponse(match_id=admission.match_id, token=admission.token)
+        message = pb.JoinMatchResponse(match_id=admission.match_id, token=admission.token.reveal())
         return message.SerializeToString() + _joined_update(self._first_update(admission))
 
     async def get_match(self, stamped: Stamped[pb.GetMatchRequest], context: Context) -> bytes:
@@ -141,6 +141,9 @@ class MatchService:
         try:
             credential = checked(await self.gatekeeper.look_up(hashed), match.match_id)
             order = order_of(credential, fields, arrival)
+        except StoreUnavailableError:
+            match.lose(ticket)
+            raise
         except BaseException:
             match.withdraw(ticket)
             raise
