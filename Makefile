@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: .venv/.stamp ## install everything into .venv (does nothing when it is current)
@@ -37,6 +37,11 @@ demo: setup ## play one match in this terminal
 .PHONY: test
 test: setup ## run the tests; the rules need every branch covered
 	@$(BIN)/python -m pytest -n 2 --cov=engine --cov-branch --cov-fail-under=100
+
+.PHONY: test-typescript
+test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
+	@npm --prefix clients/typescript ci --silent
+	@npm --prefix clients/typescript test --silent
 
 .PHONY: check
 check: setup ## lint, types, protos, generated code, house rules

@@ -74,8 +74,26 @@ class Resign:
     """Give the match up (X1)."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommitEntropy:
+    """Take part in the deal: `commitment` is 32 bytes, and public. Replaces an earlier one until the own Start."""
+
+    commitment: bytes
+
+
 Command: TypeAlias = (
-    Start | Continue | Reveal | DeclineBidding | Bid | Raise | AcceptBid | PlayTile | DrawTile | Pass | Resign
+    Start
+    | Continue
+    | Reveal
+    | DeclineBidding
+    | Bid
+    | Raise
+    | AcceptBid
+    | PlayTile
+    | DrawTile
+    | Pass
+    | Resign
+    | CommitEntropy
 )
 
 
@@ -95,10 +113,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class TakeSeat:
-    """Seat a player."""
+    """Seat a player, with the player's commitment to entropy if there is one."""
 
     seat: Seat
     display_name: str
+    commitment: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,16 +31,18 @@ class AbortReason(Enum):
     LEFT_BEFORE_START = "left before start"
     TIMING_FAILURE = "timing failure"
     OPERATOR = "operator"
+    DEAL_NOT_OPENED = "deal not opened"
 
 
 @dataclass(frozen=True, slots=True)
 class MatchCreated:
-    """The first event of every match. Timeouts are S2's."""
+    """The first event of every match. Timeouts are S2's; the commitment of the service to its secret is public."""
 
     at_ns: int
     shared_device: bool
     start_timeout_ns: int
     continue_timeout_ns: int
+    server_commitment: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,14 @@ class PlayerSeated:
 
     seat: Seat
     display_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyCommitted:
+    """A seat takes part in the deal; its commitment is public, what it commits to is not known here."""
+
+    seat: Seat
+    commitment: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,7 @@ class ClocksResumed:
 Event: TypeAlias = (
     MatchCreated
     | PlayerSeated
+    | EntropyCommitted
     | PlayerReady
     | ContinueTimedOut
     | RoundDealt

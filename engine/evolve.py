@@ -16,7 +16,13 @@ from engine.state import MatchState, OpeningPrivilege, Options, Phase, Round
 
 _ClockEvent: TypeAlias = ev.ClockStarted | ev.ClockStopped | ev.ClocksSuspended | ev.ClocksResumed
 _AroundTheRounds: TypeAlias = (
-    ev.PlayerSeated | ev.PlayerReady | ev.HandoverOpened | ev.HandRevealed | ev.MatchCreated | ev.ContinueTimedOut
+    ev.PlayerSeated
+    | ev.EntropyCommitted
+    | ev.PlayerReady
+    | ev.HandoverOpened
+    | ev.HandRevealed
+    | ev.MatchCreated
+    | ev.ContinueTimedOut
 )
 NOBODY_SEATED: PerSeat[str | None] = PerSeat(None, None)
 NOBODY_READY = PerSeat(one=False, two=False)
@@ -33,6 +39,7 @@ def found(event: ev.MatchCreated) -> MatchState:
         banks_ns=PerSeat(BANK_NS, BANK_NS),
         ready=NOBODY_READY,
         waiting_until_ns=event.at_ns + event.start_timeout_ns,
+        server_commitment=event.server_commitment or b"",
     )
 
 
@@ -87,6 +94,8 @@ def _around_the_rounds(state: MatchState, event: _AroundTheRounds) -> MatchState
     match event:
         case ev.PlayerSeated(seat, display_name):
             return state._replace(display_names=state.display_names.having(seat, display_name))
+        case ev.EntropyCommitted(seat, commitment):
+            return state._replace(commitments=state.commitments.having(seat, commitment))
         case ev.PlayerReady(seat):
             return state._replace(ready=state.ready.having(seat, value=True))
         case ev.HandoverOpened(seat):

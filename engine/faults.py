@@ -25,8 +25,6 @@ class FaultCause(Enum):
     OUTAGE = "outage"
 
 
-_WITHIN_DECISION = frozenset({FaultCause.CLOCK_FAULT, FaultCause.NOT_COMMITTED})
-"""These put the whole decision in doubt; the others only a deadline in their span or right behind it."""
 _BURNING = frozenset({FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL})
 """While these last a player cannot move or cannot see that it is time to."""
 
@@ -55,21 +53,32 @@ class Fault(NamedTuple):
     evidence: str
 
     def covers_deadline(self, decision: Decision, tolerances: Tolerances) -> bool:
-        """Whether a loss on time at the decision's deadline could be this fault's doing (F2)."""
-        deadline = decision.deadline_ns
-        if self.cause in _WITHIN_DECISION:
-            return self.from_ns < deadline and self.to_ns > decision.started_at_ns
-        return self.from_ns < deadline <= self.to_ns + tolerances.aftermath_ns
+        """Whether a loss on time at the decision's deadline could be this fault's doing (F2).
+
+        A step of the clock, or a command of the decision that was lost, puts the whole of it in doubt; other faults a
+        deadline in their span or right behind it, or one that came sooner because they took time away.
+        """
+        started, deadline = decision.started_at_ns, decision.deadline_ns
+        if self.cause is FaultCause.NOT_COMMITTED:
+            return started <= self.from_ns < deadline
+        if self.cause is FaultCause.CLOCK_FAULT:
+            return self.from_ns < deadline and self.to_ns > started
+        if self.from_ns < deadline <= self.to_ns + tolerances.aftermath_ns:
+            return True
+        return self._lost_ns(decision, deadline) > tolerances.charge_ns
 
     def burned_ns(self, decision: Decision, until_ns: int) -> int:
         """How much of the bank this fault may have burned by then.
 
         What it took from the delay counts too: without it everything after would have come earlier.
         """
+        return min(self._lost_ns(decision, until_ns), decision.bank_used_ns(until_ns))
+
+    def _lost_ns(self, decision: Decision, until_ns: int) -> int:
+        """How much of the decision's time the player could not use by then."""
         if self.cause not in _BURNING:
             return 0
-        lost_ns = max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.started_at_ns))
-        return min(lost_ns, decision.bank_used_ns(until_ns))
+        return max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.started_at_ns))
 
     def __str__(self) -> str:
         return f"{self.cause.value} from {self.from_ns} to {self.to_ns}: {self.evidence}"

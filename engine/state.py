@@ -83,6 +83,8 @@ class MatchState(NamedTuple):
     settlement: RoundDominoed | RoundBlocked | None = None
     result: MatchWon | MatchAborted | None = None
     suspended_at_ns: int | None = None
+    server_commitment: bytes = b""
+    commitments: PerSeat[bytes] = PerSeat(b"", b"")
 
     @property
     def turn(self) -> Seat | None:
@@ -95,6 +97,10 @@ class MatchState(NamedTuple):
         if self.suspended_at_ns is not None:
             return None
         return self.waiting_until_ns if self.decision is None else self.decision.deadline_ns
+
+    def has_opened(self, seat: Seat) -> bool:
+        """Whether the entropy that `seat` committed to is known to the service."""
+        return bool(self.commitments[seat]) and (self.round is not None or self.ready[seat])
 
     @property
     def current(self) -> Round:

@@ -64,6 +64,15 @@ class PublicRound:
 
 
 @dataclass(frozen=True, slots=True)
+class FairDeal:
+    """What was committed to before the deal; `opened` says who opened it, never what."""
+
+    server_commitment: bytes
+    commitments: PerSeat[bytes]
+    opened: PerSeat[bool]
+
+
+@dataclass(frozen=True, slots=True)
 class PublicView:
     """What players, opponents and spectators share."""
 
@@ -81,6 +90,7 @@ class PublicView:
     result: MatchWon | MatchAborted | None
     final_hands: PerSeat[Hand] | None
     clock: Decision | StoppedClock
+    fair_deal: FairDeal
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,7 @@ def public_view(state: MatchState) -> PublicView:
         result=state.result,
         final_hands=state.round.hands if state.round and state.result else None,
         clock=_clock(state),
+        fair_deal=_fair_deal(state),
     )
 
 
@@ -152,6 +163,10 @@ def _own_seat(state: MatchState, audience: Audience) -> Seat | None:
             return None
         case _:
             assert_never(audience)
+
+
+def _fair_deal(state: MatchState) -> FairDeal:
+    return FairDeal(state.server_commitment, state.commitments, PerSeat(*map(state.has_opened, SEATS)))
 
 
 def _hand_sizes(state: MatchState) -> PerSeat[int]:

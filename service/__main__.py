@@ -19,6 +19,9 @@ from service.settings import Settings, SettingsError, load_settings
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+FAST = 10_000
+"""Commands a second of a demonstration's bots."""
+WHERE_IT_IS = "Spectacular Bid is served on {address} (metrics: http://{metrics}/metrics, matches kept in {database})."
 HOW_TO_PLAY = """
 Spectacular Bid is served on {address} (metrics: http://{metrics}/metrics, matches kept in {database}).
 
@@ -95,15 +98,18 @@ async def serve_until_stopped(settings: Settings) -> None:
     async with serving(settings) as service:
 
         def interrupted() -> None:
-            service.drain_seconds = 0.0
+            service.hurry()
             stop.set()
 
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGINT, interrupted)
         addresses = service.addresses
+        is_open_to_guests = settings.auth == "guest" and settings.tls_certificate is None
         print(
-            HOW_TO_PLAY.format(address=addresses.grpc, metrics=addresses.metrics, database=settings.database),
+            (HOW_TO_PLAY if is_open_to_guests else WHERE_IT_IS).format(
+                address=addresses.grpc, metrics=addresses.metrics, database=settings.database
+            ),
             flush=True,
         )
         gc.freeze()  # what is here now stays; few cycles arise later, so a full collection is seldom worth its time
@@ -119,7 +125,13 @@ async def private_server() -> AsyncIterator[str]:
     logs.configure("warning", "console")
     with TemporaryDirectory(prefix="spectacular-bid-") as folder:
         database = Path(folder) / "demo.sqlite3"
-        settings = Settings(port=0, metrics_port=0, database=database, drain_seconds=0.0)
+        settings = Settings(
+            port=0,
+            metrics_port=0,
+            database=database,
+            drain_seconds=0.0,
+            commands_per_second=FAST,  # bots do not think
+        )
         async with serving(settings) as service:
             yield service.addresses.grpc
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Protocol
 
+from engine.tiles import Tile
+from service import fair_deal
 from service.deadlines import Deadlines
 from service.ledger import FaultLedger
 from service.logs import get_logger
@@ -67,8 +70,10 @@ class Core:
         bus: Bus,
         entropy: Entropy,
         metrics: Metrics,
+        shuffle: Callable[[bytes], tuple[Tile, ...]] = fair_deal.order,
     ) -> None:
         self._tasks = Tasks()
+        self._hurry = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
         self._ledger = FaultLedger(store, metrics, settings.tolerances, self._tasks.spawn)
         stall_ns, gap_ns, outage_ns = (
@@ -87,6 +92,7 @@ class Core:
             ledger=self._ledger,
             watermark=self._watermark,
             spawn=self._tasks.spawn,
+            shuffle=shuffle,
         )
         self.matches = Matches(services)
 
@@ -104,11 +110,20 @@ class Core:
         Returns the number of suspended matches.
         """
         await edge.refuse_new_clients()
-        await asyncio.sleep(drain_seconds)
+        await self._wait(drain_seconds)
         suspended = await self._suspend()
         self.matches.send_away()
         await edge.stop(GRACE_SECONDS)
         return suspended + await self.stop()
+
+    def hurry(self) -> None:
+        """Wait no longer before the clocks are stopped, also in a drain that has begun."""
+        self._hurry.set()
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
 
     async def _suspend(self) -> int:
         try:

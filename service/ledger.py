@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
 
 from engine.decide import Evidence
@@ -33,6 +33,13 @@ class FaultLedger:
         self._spawn = spawn
         self._general: tuple[Fault, ...] = ()
         self._by_match: dict[str, tuple[Fault, ...]] = defaultdict(tuple)
+        self._unstored: deque[LedgerRow] = deque()
+        self._storing = asyncio.Lock()
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """How much doubt a verdict bears."""
+        return self._tolerances
 
     async def load(self, now_ns: int) -> None:
         """Read what an earlier process recorded."""
@@ -40,9 +47,10 @@ class FaultLedger:
             self._keep(row)
 
     def record(self, fault: Fault, match_id: str | None = None) -> None:
-        """Add a row: it counts at once, and is stored before whatever is decided by it."""
+        """Add a row: it counts at once. `store` must have returned before what is decided by it is stored."""
         row = LedgerRow(fault, match_id)
         self._keep(row)
+        self._unstored.append(row)
         self._metrics.fault(fault.cause)
         get_logger().warning(
             "timing_fault",
@@ -53,6 +61,13 @@ class FaultLedger:
             evidence=fault.evidence,
         )
         self._spawn(self._persist(row))
+
+    async def store(self) -> None:
+        """Store every row recorded so far, in order. Raises StoreUnavailableError."""
+        async with self._storing:
+            while self._unstored:
+                await self._store.record_fault(self._unstored[0])
+                self._unstored.popleft()
 
     def evidence(self, match_id: str) -> Evidence:
         """What is known against the clock of this match."""
@@ -72,7 +87,7 @@ class FaultLedger:
     async def _persist(self, row: LedgerRow) -> None:
         for attempt in range(PERSIST_ATTEMPTS):
             try:
-                await self._store.record_fault(row)
+                await self.store()
             except StoreUnavailableError:
                 await asyncio.sleep(min(2.0**attempt * 0.1, 5.0))
             else:

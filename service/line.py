@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from engine.clock import Arrival
 from engine.commands import Command, ServiceCommand
 from engine.refusals import Refusal
-from engine.seats import Seat
+from engine.seats import PerSeat, Seat
 from engine.state import MatchState
 from engine.view import Audience
 from service.ports import CommandRecord, Credential, SeatRequest
@@ -30,7 +30,8 @@ class LineFullError(Exception):
 class PlayerOrder:
     """A player's command with its stamp and the identity that makes a repeat recognisable.
 
-    `seat` is the token's; None for a shared device, which acts for the seat on turn.
+    `seat` is the token's; None for a shared device, which acts for the seat on turn. `entropies` are what a Start
+    opens.
     """
 
     command: Command
@@ -40,6 +41,7 @@ class PlayerOrder:
     command_id: str
     body_hash: bytes
     expected_version: int | None = None
+    entropies: PerSeat[bytes] = field(default=PerSeat(b"", b""), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from engine.state import MatchState
 from engine.view import Audience
 from service.line import Line, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
+from service.ports import StoreUnavailableError
 from service.watches import Recent, Watch
 from service.writer import MatchWriter, Services, UnknownMatchError
 
@@ -48,6 +49,7 @@ class Match:
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place in the line. Without an order, `fill` or `withdraw` must follow. Raises LineFullError."""
         ticket = self._line.enter(arrival, order)
+        self._services.watermark.in_flight.add(ticket)
         self.wake()
         return ticket
 
@@ -57,6 +59,11 @@ class Match:
 
     def withdraw(self, ticket: Ticket) -> None:
         """The sender of an earlier `enter` was turned away."""
+        self._line.withdraw(ticket)
+
+    def lose(self, ticket: Ticket) -> None:
+        """The store could not say who sent an earlier `enter`: if it was in time, that is the service's failure."""
+        self._writer.turned_away(ticket)
         self._line.withdraw(ticket)
 
     def hold(self, arrival: Arrival) -> Ticket:
@@ -148,7 +155,6 @@ class Match:
             self._services.bus.publish(self.match_id, state.version)
 
     async def _carry_out(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
-        self._line.leave(ticket)
         try:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
@@ -156,6 +162,8 @@ class Match:
             if not ticket.done.done():
                 ticket.done.set_exception(error)
             return
+        finally:
+            self._line.leave(ticket)
         if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
             ticket.done.set_result(done)
         self._publish(done.state)  # after the reply, so that a stream sends the outcome before the update
@@ -163,6 +171,8 @@ class Match:
     def _turn_all_away(self, error: Exception) -> None:
         self._writer.forget()
         while (ticket := self._line.first()) is not None:
+            if isinstance(error, StoreUnavailableError):
+                self._writer.turned_away(ticket)
             self._line.leave(ticket)
             if not ticket.done.done():
                 ticket.done.set_exception(error)

@@ -15,9 +15,11 @@ from engine.evolve import advance
 from engine.seats import Seat
 from engine.state import MatchState
 from engine.view import Audience
+from service import fair_deal
+from service.dealing import current_rules_hash
 from service.line import Done, ServiceOrder
 from service.match import Match
-from service.ports import Append, Credential, DuplicateRequestError, SeatRequest, StoreUnavailableError
+from service.ports import Append, Credential, DealSecrets, DuplicateRequestError, SeatRequest, StoreUnavailableError
 from service.secret import Secret
 from service.writer import Services
 
@@ -66,6 +68,10 @@ class CannotJoinError(Exception):
     """The invite code is unknown, or the seat is taken."""
 
 
+class NotForSubjectError(Exception):
+    """The platform's subject holds the other seat, or another subject made the request."""
+
+
 def token_hash(token: str) -> bytes:
     """What is stored of a token: its SHA-256, 32 bytes. Tokens are 256 random bits, so no salt is needed."""
     return hashlib.sha256(token.encode()).digest()
@@ -108,29 +114,39 @@ class Matches:
         """A deadline of this match has passed."""
         self.get(match_id).wake()
 
-    async def create(self, new: NewMatch) -> Admission:
-        """Make a match, or find the one that this request made before."""
+    async def create(self, new: NewMatch, *, subject: str = "") -> Admission:
+        """Make a match, or find the one that this request made before. `subject` is the platform's name for whom.
+
+        Raises NotForSubjectError.
+        """
         earlier = await self._services.store.seat_request(_request_key(new.request_id))
         if earlier is None:
             try:
-                return await self._create(new)
+                return await self._create(new, subject)
             except DuplicateRequestError:  # the same request at the same time
                 earlier = await self._services.store.seat_request(_request_key(new.request_id))
         assert earlier is not None
-        return await self._readmit(new.request_id, earlier)
+        return await self._readmit(new.request_id, earlier, subject)
 
-    async def join(self, request_id: str, code: str, display_name: str) -> Admission:
-        """Take seat TWO of the match with this invite code. Raises CannotJoinError."""
+    async def join(
+        self, request_id: str, code: str, display_name: str, commitment: bytes = b"", *, subject: str = ""
+    ) -> Admission:
+        """Take seat TWO of the match with this invite code, maybe with a commitment.
+
+        Raises CannotJoinError, or NotForSubjectError for a subject that holds the other seat.
+        """
         store = self._services.store
         earlier = await store.seat_request(_request_key(request_id))
         if earlier is not None:
-            return await self._readmit(request_id, earlier)
+            return await self._readmit(request_id, earlier, subject)
         match_id = await store.match_for_invite(invite_hash(code))
         if match_id is None:
             raise CannotJoinError
-        token, credential = self._new_token(match_id, Audience.SEAT_TWO)
+        if subject and await store.holds(match_id, Audience.SEAT_ONE, subject):
+            raise NotForSubjectError
+        token, credential = self._new_token(match_id, Audience.SEAT_TWO, subject)
         order = ServiceOrder(
-            TakeSeat(Seat.TWO, display_name),
+            TakeSeat(Seat.TWO, display_name, commitment),
             credential,
             SeatRequest(_request_key(request_id), match_id, Audience.SEAT_TWO),
         )
@@ -143,7 +159,13 @@ class Matches:
         earlier = await store.seat_request(_request_key(request_id))  # taken, maybe by this request at the same time
         if earlier is None:
             raise CannotJoinError
-        return await self._readmit(request_id, earlier)
+        return await self._readmit(request_id, earlier, subject)
+
+    async def rotate(self, credential: Credential) -> Secret[str]:
+        """A fresh token in the place of this one, durably. Raises UnknownTokenError."""
+        token, fresh = self._new_token(credential.match_id, credential.audience)
+        await self._services.store.replace_credential(credential.token_hash, fresh.token_hash)
+        return token
 
     async def leave(self, match_id: str, seat: Seat) -> Done:
         """Leave before the start; `Done.refusal` says why not."""
@@ -203,13 +225,14 @@ class Matches:
         arrival = Arrival.at(self._services.clock.now_ns())
         return await self.get(match_id).enter(arrival, order).done
 
-    async def _create(self, new: NewMatch) -> Admission:
+    async def _create(self, new: NewMatch, subject: str) -> Admission:
         match_id = self._services.entropy.match_id()
         audience = Audience.DEVICE if new.shared_device else Audience.SEAT_ONE
-        token, credential = self._new_token(match_id, audience)
+        token, credential = self._new_token(match_id, audience, subject)
         spectator_token, spectator = self._new_token(match_id, Audience.SPECTATOR)
         code = "" if new.shared_device else invite_code(new.request_id, match_id)
-        step = _first_step(new, self._services.clock.now_ns())
+        secret = self._services.entropy.secret()
+        step = _first_step(new, self._services.clock.now_ns(), fair_deal.server_commitment(match_id, secret))
         state = advance(None, step)
         await self._services.store.append(
             Append(
@@ -221,17 +244,20 @@ class Matches:
                 credentials=(credential, spectator),
                 seat_request=SeatRequest(_request_key(new.request_id), match_id, audience),
                 invite_hash=invite_hash(code) if code else None,
+                deal=DealSecrets(current_rules_hash(), secret),
             ),
         )
         self._services.metrics.step(step)
         self._services.deadlines.arm(match_id, state.due_ns)
         return Admission(match_id, state, audience, token, spectator_token, code)
 
-    async def _readmit(self, request_id: str, earlier: SeatRequest) -> Admission:
+    async def _readmit(self, request_id: str, earlier: SeatRequest, subject: str) -> Admission:
         """The answer of a repeated create or join: the same match and seat, fresh tokens."""
         match_id, audience = earlier.match_id, earlier.audience
+        if subject and not await self._services.store.holds(match_id, audience, subject):
+            raise NotForSubjectError
         state = await self.get(match_id).state()
-        token, credential = self._new_token(match_id, audience)
+        token, credential = self._new_token(match_id, audience, subject)
         await self._services.store.add_credential(credential)
         if audience is Audience.SEAT_TWO:
             return Admission(match_id, state, audience, token)
@@ -240,9 +266,9 @@ class Matches:
         code = "" if audience is Audience.DEVICE else invite_code(request_id, match_id)
         return Admission(match_id, state, audience, token, spectator_token, code)
 
-    def _new_token(self, match_id: str, audience: Audience) -> tuple[Secret[str], Credential]:
+    def _new_token(self, match_id: str, audience: Audience, subject: str = "") -> tuple[Secret[str], Credential]:
         token = self._services.entropy.token(TOKEN_PREFIXES[audience])
-        return Secret(token), Credential(token_hash(token), match_id, audience)
+        return Secret(token), Credential(token_hash(token), match_id, audience, subject)
 
     def _make_room(self) -> None:
         """Forget the longest unused match that nobody needs, when there are too many."""
@@ -252,7 +278,7 @@ class Matches:
                 del self._matches[idle]
 
 
-def _first_step(new: NewMatch, now_ns: int) -> ev.Step:
-    created = ev.MatchCreated(now_ns, new.shared_device, new.start_timeout_ns, new.continue_timeout_ns)
+def _first_step(new: NewMatch, now_ns: int, commitment: bytes) -> ev.Step:
+    created = ev.MatchCreated(now_ns, new.shared_device, new.start_timeout_ns, new.continue_timeout_ns, commitment)
     one = ev.PlayerSeated(Seat.ONE, new.display_name)
     return (created, one, ev.PlayerSeated(Seat.TWO, new.second_display_name)) if new.shared_device else (created, one)

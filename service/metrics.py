@@ -23,6 +23,7 @@ _COMMANDS = (
     cmd.DrawTile,
     cmd.Pass,
     cmd.Resign,
+    cmd.CommitEntropy,
 )
 _LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 GRPC_CODES = (
@@ -66,6 +67,9 @@ class Metrics:
         self._faults = {cause: faults.labels(cause.value) for cause in FaultCause}
         self.forged_arrivals = self._counter(
             "specbid_forged_arrival_headers", "Headers by which a client claimed a time of arrival; without effect."
+        )
+        self.projection_violations = self._counter(
+            "specbid_projection_violations", "Messages held back because they were made for somebody else."
         )
         self.streams = Gauge("specbid_streams_open", "Watch and play streams open now.", registry=self.registry)
         self._arrival_to_commit = self._histogram(

@@ -7,14 +7,14 @@ assertion is a mistake of ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from engine.clock import Arrival, Decision, Verdict
 from engine.events import Step
 from engine.faults import Fault
 from engine.refusals import Refusal
-from engine.tiles import Tile
+from engine.seats import PerSeat
 from engine.view import Audience
 
 
@@ -28,6 +28,10 @@ class VersionConflictError(Exception):
 
 class DuplicateCommandError(Exception):
     """A command with this sender and id is stored already; nothing was written."""
+
+
+class UnknownTokenError(Exception):
+    """There is no such token, or there is none any more."""
 
 
 class DuplicateRequestError(Exception):
@@ -62,11 +66,17 @@ class CommandRecord:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A token, known by the SHA-256 of its text (32 bytes), and what it is good for."""
+    """A token, known by the SHA-256 of its text (32 bytes), and what it is good for.
+
+    `subject` is who got it, as the platform names people; empty for guests and spectators. `ended_at_ns` is when its
+    match ended, as the store knew when it was asked.
+    """
 
     token_hash: bytes
     match_id: str
     audience: Audience
+    subject: str = ""
+    ended_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +89,24 @@ class SeatRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DealSecrets:
+    """What fixes the tiles of a match, with its public commitments; it is revealed only when the match is over.
+
+    `entropies` are what the seats opened, empty for a seat that did not. `rules_hash` is that of the match's creation.
+    """
+
+    rules_hash: bytes
+    secret: bytes = field(repr=False)
+    entropies: PerSeat[bytes] = field(default=PerSeat(b"", b""), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
     """One change of a match, all or nothing, if it still stands at `expected_version` (0: it must not exist yet).
 
     With `events` the version rises by one; without, only the records are written. `due_ns` and `live` describe the
-    match after the change. `invite_hash` is given once, with the first step of a match that can be joined.
+    match after the change. `invite_hash` is given once, with the first step of a match that can be joined. `deal`
+    replaces the secrets of the match.
     """
 
     match_id: str
@@ -95,6 +118,7 @@ class Append:
     credentials: tuple[Credential, ...] = ()
     seat_request: SeatRequest | None = None
     invite_hash: bytes | None = None
+    deal: DealSecrets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +131,7 @@ class DueMatch:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life on the service's line of time: at `at_ns` every command stamped before `closed_ns` was in.
+    """A sign of life on the service's line of time: at `at_ns` every command stamped before `closed_ns` was handled.
 
     `retired` is the last one of a planned stop.
     """
@@ -148,11 +172,20 @@ class Store(Protocol):
     async def add_credential(self, credential: Credential) -> None:
         """Store a further token of a match that exists, durably; doing it again is safe."""
 
+    async def replace_credential(self, token_hash: bytes, by: bytes) -> None:
+        """Let another token (its hash) stand in the place of this one, durably. Raises UnknownTokenError."""
+
+    async def holds(self, match_id: str, audience: Audience, subject: str) -> bool:
+        """Whether this subject got a token of this match for this audience."""
+
     async def seat_request(self, request_id: str) -> SeatRequest | None:
         """What a create or join request with this id got."""
 
     async def match_for_invite(self, invite_hash: bytes) -> str | None:
         """The id of the match that can be joined with the invite code of this hash."""
+
+    async def deal_secrets(self, match_id: str) -> DealSecrets | None:
+        """What fixes the tiles of a match, as it was appended last."""
 
     async def live_matches(self) -> Sequence[DueMatch]:
         """Every match that is not over, earliest due first."""
@@ -195,8 +228,8 @@ class Entropy(Protocol):
     def match_id(self) -> str:
         """A fresh random match id."""
 
-    def deal(self) -> tuple[Tile, ...]:
-        """All 28 tiles in a uniformly random order."""
+    def secret(self) -> bytes:
+        """32 fresh random bytes for the deals of a match."""
 
 
 class Bus(Protocol):

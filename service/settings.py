@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableError
 
 from engine.faults import Tolerances
+from service.settings_checks import contradictions
 
 MS_NS = 1_000_000
+HEALTH_PORT = 50052
+"""The port of the plaintext health service, where there is one and none is named."""
 
 
 class SettingsError(Exception):
@@ -23,9 +27,25 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="SPECBID_", extra="ignore", frozen=True)
 
-    host: str = Field("127.0.0.1", description="address to listen on; loopback only, while players are guests")
+    auth: Literal["guest", "platform"] = Field("guest", description="who may create and join matches")
+    tls_certificate: Path | None = Field(None, description="PEM file: the server's certificate and its chain")
+    tls_key: Path | None = Field(None, description="PEM file: the key of the certificate")
+    tls_client_ca: Path | None = Field(None, description="PEM file: clients need a certificate of these authorities")
+    host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with TLS and platform auth")
     port: int = Field(50051, ge=0, le=65535, description="gRPC port; 0 picks a free one")
+    health_port: int | None = Field(None, ge=0, le=65535, description="plaintext health port beside TLS; 50052 then")
     metrics_port: int = Field(9464, ge=0, le=65535, description="Prometheus port; 0 picks a free one")
+    jwks_file: Path | None = Field(None, description="the platform's public keys (JWKS); read again when it changes")
+    jwks_url: str | None = Field(None, description="the same from an address, fetched every five minutes")
+    jwt_issuer: str | None = Field(None, description="the exact iss of the platform's tokens")
+    jwt_audience: str | None = Field(None, description="the exact aud of the platform's tokens")
+    jwt_type: str = Field("at+jwt", min_length=1, description="the exact typ of the platform's tokens")
+    client_scopes: dict[str, list[str]] = Field({}, description="JSON: scopes by the name in a client certificate")
+    commands_per_second: int = Field(10, ge=1, le=1_000_000, description="commands of a seat; twice as many at once")
+    reads_per_second: int = Field(5, ge=1, le=1_000_000, description="views and streams that a token may open")
+    guests_per_second: int = Field(200, ge=1, le=1_000_000, description="guests' creates and joins, for each address")
+    creates_per_second: int = Field(50, ge=1, le=1_000_000, description="creates and joins of a platform subject")
+    spectator_streams: int = Field(1, ge=1, le=1000, description="streams of one spectator token; more to share it")
     database: Path = Field(Path("spectacular-bid.sqlite3"), description="the SQLite file")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
@@ -47,18 +67,36 @@ class Settings(BaseSettings):
             aftermath_ns=self.aftermath_ms * MS_NS,
         )
 
+    @property
+    def plain_health_port(self) -> int | None:
+        """The port of the plaintext health service; None without TLS, as the gRPC port answers then."""
+        if self.tls_certificate is None:
+            return None
+        return HEALTH_PORT if self.health_port is None else self.health_port
+
     @field_validator("host")
     @classmethod
-    def _only_loopback(cls, host: str) -> str:
-        """Guests carry no proof of who they are, so only this machine may reach them."""
+    def _reachable_by_the_right_people(cls, host: str, info: ValidationInfo) -> str:
+        """Guests carry no proof of who they are, and tokens must not travel in the clear."""
         name = "127.0.0.1" if host == "localhost" else host
         try:
             address = ipaddress.ip_address(name)
         except ValueError as error:
             raise ValueError("must be an IP address or localhost") from error
-        if not address.is_loopback:
+        if address.is_loopback:
+            return name
+        if info.data.get("auth") != "platform":
             raise ValueError("players are guests, so the address must be a loopback one such as 127.0.0.1")
+        if info.data.get("tls_certificate") is None:
+            raise ValueError("without SPECBID_TLS_CERTIFICATE the address must be a loopback one such as 127.0.0.1")
         return name
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        problems = contradictions({**self.model_dump(), "plain_health_port": self.plain_health_port})
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
 
 
 def load_settings() -> Settings:
@@ -70,5 +108,7 @@ def load_settings() -> Settings:
         for problem in error.errors():
             name = "SPECBID_" + "_".join(str(part) for part in problem["loc"]).upper()
             text = problem["msg"].removeprefix("Value error, ")
-            sentences.append(f"{name}={problem['input']!r}: {text}")
+            sentences.append(f"{name}={problem['input']!r}: {text}" if problem["loc"] else text)
         raise SettingsError("; ".join(sentences)) from error
+    except UnreadableError as error:  # a value that should be JSON and is none
+        raise SettingsError('SPECBID_CLIENT_SCOPES must be a JSON object such as {"name": ["match:create"]}') from error

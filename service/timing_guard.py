@@ -74,8 +74,9 @@ class TimingGuard:
 
     def _tick(self) -> None:
         now_ns, loop_ns = self.now_ns(), int(self._loop.time() * 1e9)
-        if loop_ns - self._loop_ns > STALL_NS:  # by the loop's own clock: a step of the other is no stall
-            self._stalled(now_ns, loop_ns - self._loop_ns)
+        stood_ns = loop_ns - self._loop_ns  # by the loop's own clock: a step of the other is no stall
+        if max(stood_ns, now_ns - self._last_tick_ns) > STALL_NS:  # but a sleep of the machine leaves a backlog too
+            self._stalled(now_ns, stood_ns)
         step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
         if abs(step_ns) > STEP_NS:
             span = sorted((self._last_tick_ns, now_ns))

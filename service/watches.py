@@ -38,6 +38,8 @@ class Watch:
     audience: Audience
     cursor: int
     going_away: bool = False
+    ending: Exception | None = None
+    """Why the stream must end now, if it must."""
     _new: bool = True
     _waiter: asyncio.Future[None] | None = None
 
@@ -46,6 +48,11 @@ class Watch:
         self._new = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def end(self, why: Exception) -> None:
+        """Have the stream end with this error, whatever it still had to say."""
+        self.ending = self.ending or why
+        self.wake()
 
     async def woken(self) -> None:
         """Wait until something may be new since the last time."""

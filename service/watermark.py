@@ -7,13 +7,32 @@ heartbeats is therefore known before any deadline inside it is judged.
 from __future__ import annotations
 
 import asyncio
+from heapq import heappop, heappush
 
 from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
+from service.line import Ticket
 from service.logs import get_logger
 from service.ports import Clock, Heartbeat, Store, StoreUnavailableError
 
 BEAT_SECONDS = 0.2
+
+
+class InFlight:
+    """The commands of all matches that were stamped and are not handled yet: what a crash would take with it."""
+
+    def __init__(self) -> None:
+        self._tickets: list[Ticket] = []
+
+    def add(self, ticket: Ticket) -> None:
+        """A command was stamped; it counts until its ticket has left its line."""
+        heappush(self._tickets, ticket)
+
+    def oldest_ns(self) -> int | None:
+        """The earliest stamp among them, if there are any."""
+        while self._tickets and self._tickets[0].withdrawn:
+            heappop(self._tickets)
+        return self._tickets[0].stamp_ns if self._tickets else None
 
 
 class Watermark:
@@ -25,8 +44,9 @@ class Watermark:
         self._ledger = ledger
         self._gap_ns = gap_ns
         self._outage_ns = outage_ns
+        self.in_flight = InFlight()
         self._closed_ns = 0
-        self._last_ns = 0
+        self._last_ns = self._told_ns = 0
         self._wanted = asyncio.Event()
         self._beaten = asyncio.Event()
 
@@ -43,7 +63,7 @@ class Watermark:
             self._record(FaultCause.REPLICA_LOST, last.closed_ns, now_ns, "the service stopped without notice")
             if now_ns - last.at_ns >= self._outage_ns:
                 self._record(FaultCause.OUTAGE, last.at_ns, now_ns, "no service was running")
-        self._last_ns = now_ns
+        self._last_ns = self._told_ns = now_ns
         await self._beat()
 
     async def run(self) -> None:
@@ -74,17 +94,27 @@ class Watermark:
 
     async def retire(self) -> None:
         """The last heartbeat of a planned stop: absence from now on is no fault."""
+        await self._beat()  # what it finds is stored before the last one
         await self._beat(retired=True)
 
     async def _beat(self, *, retired: bool = False) -> None:
+        """Close a further piece of the past. The evidence about it must be stored before that is."""
         closed_ns = max(self._closed_ns, self._clock.arrival().earliest_ns)
-        await self._store.beat(Heartbeat(self._clock.now_ns(), closed_ns, retired))
-        now_ns = self._clock.now_ns()
-        if now_ns - self._last_ns >= self._gap_ns:
-            self._record(FaultCause.STORE_GAP, self._last_ns, now_ns, "no heartbeat could be stored")
-        self._last_ns = now_ns
+        self._look_for_gap(self._gap_ns)
+        await self._ledger.store()
+        handled_ns = min(closed_ns, self.in_flight.oldest_ns() or closed_ns)
+        await self._store.beat(Heartbeat(self._clock.now_ns(), handled_ns, retired))
+        self._look_for_gap(1)
+        self._last_ns = self._told_ns = self._clock.now_ns()
         self._closed_ns = closed_ns
         self._beaten.set()
+
+    def _look_for_gap(self, least_ns: int) -> None:
+        """Record what is known of a gap, piece by piece: what was not told yet, if that is at least so long."""
+        now_ns = self._clock.now_ns()
+        if now_ns - self._last_ns >= self._gap_ns and now_ns - self._told_ns >= least_ns:
+            self._record(FaultCause.STORE_GAP, self._told_ns, now_ns, "no heartbeat could be stored")
+            self._told_ns = now_ns
 
     def _record(self, cause: FaultCause, from_ns: int, to_ns: int, evidence: str) -> None:
         self._ledger.record(Fault(cause, from_ns, to_ns, evidence))

@@ -7,14 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from service.core import Core
+from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
+from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.metrics import Metrics
 from service.ports import LedgerRow
 from service.rpc.auth import Gatekeeper
+from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
+from service.rpc.platform import Claims, Platform
 from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
+from service.rpc.tls import secure_door
 from service.settings import Settings
 from service.store.sqlite import SqliteStore, read_faults
 from service.system.chance import SystemEntropy
@@ -27,6 +32,7 @@ class Addresses:
 
     grpc: str
     metrics: str
+    health: str | None = None
 
 
 @asynccontextmanager
@@ -66,38 +72,86 @@ class Service:
             bus=LocalBus(),
             entropy=SystemEntropy(),
             metrics=self._metrics,
+            shuffle=fair_order,
         )
         handlers = MatchService(
             matches=self._core.matches,
-            gatekeeper=Gatekeeper(store, self._metrics),
+            gatekeeper=self._gatekeeper(settings, store),
             renderer=Renderer(),
             clock=self._core.clock,
             store=store,
             metrics=self._metrics,
         )
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        self._grpc = GrpcServer(f"{host}:{settings.port}", handlers, self._core.clock, self._metrics)
+        health = settings.plain_health_port
+        self._grpc = GrpcServer(
+            f"{host}:{settings.port}",
+            handlers,
+            self._core.clock,
+            self._metrics,
+            credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
+            health_address=None if health is None else f"{host}:{health}",
+        )
         if settings.reflection:
             self._grpc.offer_reflection()
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
-        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}")
+        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
+        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
+
+    def _gatekeeper(self, settings: Settings, store: SqliteStore) -> Gatekeeper:
+        """Who may come in, and how much each may ask for."""
+        self._fetched_keys = FetchedKeys(settings.jwks_url) if settings.jwks_url is not None else None
+        self._limits = Limits(self._core.clock.now_ns, _rates(settings))
+        platform = _platform(settings, self._fetched_keys) if settings.auth == "platform" else None
+        return Gatekeeper(store, self._metrics, now_ns=self._core.clock.now_ns, limits=self._limits, platform=platform)
 
     async def start(self) -> None:
         """Go on with every live match, then listen. What fails leaves nothing behind."""
         try:
+            if self._fetched_keys is not None:
+                await self._fetched_keys.start()
             live = await self._core.start()
             await self._grpc.start()
         except BaseException:
             await self._grpc.stop(0)
+            self._stop_fetching()
             self._core.release()
             self._metrics.stop()
             raise
         get_logger().info("serving", address=self.addresses.grpc, metrics=self.addresses.metrics, live_matches=live)
+
+    def hurry(self) -> None:
+        """Wait no longer for load balancers, also in a drain that has begun."""
+        self.drain_seconds = 0.0
+        self._core.hurry()
+
+    def _stop_fetching(self) -> None:
+        if self._fetched_keys is not None:
+            self._fetched_keys.stop()
 
     async def stop(self) -> None:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
         log = get_logger()
         log.info("draining", seconds=self.drain_seconds)
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
+        self._stop_fetching()
         self._metrics.stop()
         log.info("drained", suspended_matches=suspended)
+
+
+def _rates(settings: Settings) -> Rates:
+    return Rates(
+        commands=settings.commands_per_second,
+        reads=settings.reads_per_second,
+        guests=settings.guests_per_second,
+        creates=settings.creates_per_second,
+        spectator_streams=settings.spectator_streams,
+    )
+
+
+def _platform(settings: Settings, fetched: FetchedKeys | None) -> Platform:
+    claims = None
+    if settings.jwt_issuer is not None and settings.jwt_audience is not None:
+        claims = Claims(settings.jwt_issuer, settings.jwt_audience, settings.jwt_type)
+    keys = FileKeys(settings.jwks_file) if settings.jwks_file is not None else fetched
+    return Platform(keys, claims, settings.client_scopes)

@@ -10,21 +10,24 @@ from engine import invariants
 from engine.clock import Arrival, Verdict
 from engine.commands import CheckClock, Request
 from engine.decide import Evidence, Ruling, decide, decide_service
-from engine.events import MatchAborted, Step
+from engine.events import ClockStarted, MatchAborted, Step
 from engine.evolve import advance
 from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
-from engine.state import MatchState, Phase, acting_seat
+from engine.state import MatchState, acting_seat
 from engine.tiles import Tile
+from engine.view import Audience
 from service.deadlines import Deadlines
+from service.dealing import MatchDeals
 from service.ledger import FaultLedger
-from service.line import Done, PlayerOrder, ServiceOrder
+from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.metrics import Metrics
 from service.ports import (
     Append,
     Bus,
     Clock,
     CommandRecord,
+    DealSecrets,
     DuplicateCommandError,
     Entropy,
     Receipt,
@@ -37,6 +40,10 @@ from service.watermark import Watermark
 
 CONFLICT_RETRIES = 8
 """How often a command is decided again because another writer moved the match."""
+OWED_STAMPS = 64
+"""Commands of a match that could not be stored and whose first stamps are remembered."""
+BLAMED_EVERY_NS = 1_000_000_000
+"""One row of the ledger is enough for so long; it concerns the decision that ran when its command came."""
 REPLAY_SLICE = 256
 """Steps folded before the event loop gets its turn."""
 
@@ -62,6 +69,7 @@ class Services:
     ledger: FaultLedger
     watermark: Watermark
     spawn: Callable[[Coroutine[object, object, None]], object]
+    shuffle: Callable[[bytes], tuple[Tile, ...]]
 
 
 class MatchWriter:
@@ -72,7 +80,12 @@ class MatchWriter:
         self._match_id = match_id
         self._services = services
         self._state: MatchState | None = None
+        self._deals = MatchDeals(match_id, services.store, services.shuffle)
         self._loading = asyncio.Lock()
+        self._is_known = False
+        self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
+        """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
+        self._blamed_ns = 0
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -86,6 +99,7 @@ class MatchWriter:
         """The store may know more than the cached state, or does when that is older than this version."""
         if older_than is None or (self._state is not None and self._state.version < older_than):
             self._state = None
+            self._deals.forget()
 
     async def settle_due(self, due_ns: int) -> MatchState:
         """Settle what is due at this instant; everything stamped before it has been handled."""
@@ -105,6 +119,20 @@ class MatchWriter:
                 return await self._repeated(order)
         raise StoreUnavailableError
 
+    def turned_away(self, ticket: Ticket) -> None:
+        """The store could not even say what the command meets or who sent it; but it may have been in time."""
+        if isinstance(ticket.order, PlayerOrder):
+            self._owe(ticket.order)
+        if self._is_known and ticket.stamp_ns >= self._blamed_ns:
+            self._blamed_ns = ticket.stamp_ns + BLAMED_EVERY_NS
+            arrival = Arrival(ticket.stamp_ns, self._services.clock.now_ns())
+            self._blame(FaultCause.NOT_COMMITTED, arrival, "a command could not be decided")
+
+    def _owe(self, order: PlayerOrder) -> None:
+        self._owed.setdefault((order.sender, order.command_id, order.body_hash), order.arrival)
+        while len(self._owed) > OWED_STAMPS:
+            del self._owed[next(iter(self._owed))]
+
     async def _load(self) -> MatchState:
         state: MatchState | None = None
         self.recent = Recent()
@@ -116,6 +144,7 @@ class MatchWriter:
                 await asyncio.sleep(0)
         if state is None:
             raise UnknownMatchError
+        self._is_known = True
         return state
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
@@ -124,20 +153,27 @@ class MatchWriter:
             raise ClocksStandError
         services = self._services
         seat = order.seat or acting_seat(state)
-        request = Request(seat, order.command, order.arrival, order.expected_version, order.seat is not None)
+        owed = order.sender, order.command_id, order.body_hash
+        arrival = self._owed.get(owed, order.arrival)
+        request = Request(seat, order.command, arrival, order.expected_version, order.seat is not None)
+        deal = await self._deals.order_for(state, order)
         evidence = services.ledger.evidence(self._match_id)
-        ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=self._deal(state), evidence=evidence)
+        ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=deal, evidence=evidence)
+        opened = None if ruling.refusal else await self._deals.opened_by(state, order, seat)
         decision = None if ruling.verdict is Verdict.NOT_TIMED else state.decision
         receipt = Receipt(request.arrival, decision, services.clock.error_bound_ns(), ruling.verdict)
         version = state.version + 1 if ruling.events and ruling.refusal is None else state.version
         record = CommandRecord(order.sender, order.command_id, order.body_hash, version, ruling.refusal, receipt)
         self._prove(ruling, request.arrival, evidence, is_over=state.result is not None)
         try:
-            after = await self._commit(state, ruling.events, record=record)
+            after = await self._commit(state, ruling.events, record=record, opened=opened)
         except StoreUnavailableError:
+            self._owe(order)
             if decision is not None and ruling.refusal is None:
-                self._blame(FaultCause.NOT_COMMITTED, request.arrival, "a command in time could not be stored")
+                since = Arrival(max(arrival.earliest_ns, decision.started_at_ns), arrival.latest_ns)
+                self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
+        self._owed.pop(owed, None)
         services.metrics.command(request.command, ruling.refusal)
         services.metrics.committed(services.clock.now_ns() - request.arrival.latest_ns)
         return Done(after, record)
@@ -157,11 +193,12 @@ class MatchWriter:
 
     async def _service_attempt(self, order: ServiceOrder) -> Done:
         state = await self.state()
+        deal = await self._deals.order_for(state, order)
         ruling = decide_service(
             state,
             order.command,
             now_ns=self._services.clock.now_ns(),
-            deal=self._deal(state),
+            deal=deal,
             evidence=self._services.ledger.evidence(self._match_id),
         )
         if isinstance(ruling, Refusal):
@@ -175,10 +212,14 @@ class MatchWriter:
         *,
         record: CommandRecord | None = None,
         joining: ServiceOrder | None = None,
+        opened: DealSecrets | None = None,
     ) -> MatchState:
         """Make the step durable, then known. Nobody hears of it before."""
         after = advance(state, step) if step else state
         invariants.check(after)
+        decided_ns = self._services.clock.now_ns()
+        if any(isinstance(event, MatchAborted) for event in step):
+            await self._services.ledger.store()  # the proof before what follows from it
         await self._services.store.append(
             Append(
                 match_id=self._match_id,
@@ -189,20 +230,29 @@ class MatchWriter:
                 record=record,
                 credentials=(joining.credential,) if joining and joining.credential else (),
                 seat_request=joining.seat_request if joining else None,
+                deal=opened,
             ),
         )
+        if opened is not None:
+            self._deals.keep(opened)
         if step:
             self._state = after
             self.recent.add(after.version, step)
             self._services.metrics.step(step)
+            self._look_for_delay(step, decided_ns)
             if after.result is not None:
                 self._services.ledger.forget(self._match_id)
         return after
+
+    def _look_for_delay(self, step: Step, decided_ns: int) -> None:
+        """A decision that was stored long after the instant at which it began has burned its player's time (K3)."""
+        now_ns = self._services.clock.now_ns()
+        is_late = now_ns - decided_ns >= self._services.ledger.tolerances.charge_ns
+        if is_late and any(isinstance(event, ClockStarted) for event in step):
+            fault = Fault(FaultCause.PUBLISH_STALL, decided_ns, now_ns, "a turn was stored long after it began")
+            self._services.ledger.record(fault, self._match_id)
 
     async def _repeated(self, order: PlayerOrder) -> Done:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)
         assert record is not None
         return Done(await self.state(), record, repeated=True)
-
-    def _deal(self, state: MatchState) -> tuple[Tile, ...]:
-        return self._services.entropy.deal() if state.phase in (Phase.NOT_STARTED, Phase.SETTLED) else ()

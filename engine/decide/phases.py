@@ -6,7 +6,7 @@ from engine import commands as cmd
 from engine.state import MatchState, Phase
 
 _BY_PHASE: dict[Phase, frozenset[type[cmd.Command]]] = {
-    Phase.NOT_STARTED: frozenset({cmd.Start}),
+    Phase.NOT_STARTED: frozenset({cmd.Start, cmd.CommitEntropy}),
     Phase.BIDDING: frozenset({cmd.Bid, cmd.DeclineBidding, cmd.Raise, cmd.AcceptBid}),
     Phase.OPENING: frozenset({cmd.PlayTile, cmd.DrawTile, cmd.Pass}),
     Phase.PLAYING: frozenset({cmd.PlayTile, cmd.DrawTile, cmd.Pass}),
@@ -15,7 +15,7 @@ _BY_PHASE: dict[Phase, frozenset[type[cmd.Command]]] = {
 }
 _FIRST_SPEECH = frozenset({cmd.Bid, cmd.DeclineBidding})
 _ANSWERS = frozenset({cmd.Raise, cmd.AcceptBid})
-_WITHOUT_TURN = frozenset({cmd.Start, cmd.Continue, cmd.Resign})
+_WITHOUT_TURN = frozenset({cmd.Start, cmd.CommitEntropy, cmd.Continue, cmd.Resign})
 
 
 def fits_phase(state: MatchState, request: cmd.Request) -> bool:

@@ -8,6 +8,7 @@ from engine.deal import deal as deal_tiles
 from engine.deal import ranked_opening
 from engine.decide import timing
 from engine.refusals import Refusal, RefusalReason
+from engine.seats import Seat
 from engine.state import MatchState
 from engine.tiles import Tile
 
@@ -19,8 +20,22 @@ def decide(state: MatchState, request: cmd.Request, now_ns: int, deal: tuple[Til
             return ev.HandRevealed(request.seat), ev.ClockStarted(request.seat, now_ns)
         case cmd.Resign():
             return _resign(state, request, now_ns)
+        case cmd.CommitEntropy(commitment):
+            return _commit(state, request.seat, commitment)
         case _:
             return _ready(state, request, now_ns, deal)
+
+
+def _commit(state: MatchState, seat: Seat, commitment: bytes) -> ev.Step | Refusal:
+    """Until the own Start; a later commitment replaces an earlier one.
+
+    Not once the other seat has opened: who knows that seat's entropy could choose among deals.
+    """
+    if state.ready[seat]:
+        return Refusal(RefusalReason.ALREADY_READY)
+    if state.has_opened(seat.other):
+        return Refusal(RefusalReason.WRONG_PHASE)
+    return (ev.EntropyCommitted(seat, commitment),)
 
 
 def _ready(state: MatchState, request: cmd.Request, now_ns: int, deal: tuple[Tile, ...]) -> ev.Step | Refusal:

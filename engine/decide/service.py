@@ -10,6 +10,7 @@ from engine.decide import timing
 from engine.decide.readiness import deal_round
 from engine.decide.timing import NO_FAULTS, Evidence
 from engine.refusals import Refusal, RefusalReason
+from engine.seats import SEATS
 from engine.state import MatchState, Phase
 from engine.tiles import Tile
 
@@ -30,9 +31,8 @@ def decide_service(
     match command:
         case cmd.CheckClock(closed_ns):
             return _check_clock(state, closed_ns, now_ns, deal, evidence)
-        case cmd.TakeSeat(seat, display_name):
-            taken = state.display_names[seat] is not None
-            return Refusal(RefusalReason.ALREADY_READY) if taken else (ev.PlayerSeated(seat, display_name),)
+        case cmd.TakeSeat():
+            return _take_seat(state, command)
         case cmd.Leave():
             return _leave(state, command, now_ns)
         case cmd.Abort(reason, words):
@@ -52,8 +52,26 @@ def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Til
     if state.decision is not None:
         return timing.expiry(state, evidence, now_ns)
     if state.phase is Phase.NOT_STARTED:  # S2
-        return (ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due),)
+        return (_not_started(state, due),)
     return (ev.ContinueTimedOut(due), *deal_round(state, now_ns, deal))  # S2
+
+
+def _not_started(state: MatchState, due_ns: int) -> ev.MatchAborted:
+    """Who commits and does not open must not choose between deals: the match is void, and counted (SECRECY)."""
+    silent = [seat.name for seat in SEATS if state.commitments[seat] and not state.ready[seat]]
+    if silent:
+        evidence = f"seat {' and '.join(silent)} committed to entropy and did not open it"
+        return ev.MatchAborted(ev.AbortReason.DEAL_NOT_OPENED, evidence, due_ns)
+    return ev.MatchAborted(ev.AbortReason.START_TIMEOUT, "not started in time", due_ns)
+
+
+def _take_seat(state: MatchState, command: cmd.TakeSeat) -> ServiceRuling:
+    seat = command.seat
+    if state.display_names[seat] is not None:
+        return Refusal(RefusalReason.ALREADY_READY)
+    seated = ev.PlayerSeated(seat, command.display_name)
+    takes_part = command.commitment and not state.has_opened(seat.other)
+    return (seated, ev.EntropyCommitted(seat, command.commitment)) if takes_part else (seated,)
 
 
 def _stands_from_ns(state: MatchState, at_ns: int | None, now_ns: int) -> int:

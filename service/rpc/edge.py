@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from service.logs import get_logger
 from service.metrics import MethodMetrics
 from service.rpc.arrival import Stamped
+from service.rpc.outbound import ProjectionError
 from service.rpc.statuses import UNREADABLE, Status, StatusError, internal, status_of
 
 M = TypeVar("M", bound=Message)
@@ -83,6 +84,9 @@ def status_for(error: Exception) -> Status:
     if known is not None:
         return known
     error_id = secrets.token_hex(8)
+    if isinstance(error, ProjectionError):  # neither its message nor a traceback: what it was about is secret
+        get_logger().error("projection_violation", error_id=error_id, match_id=error.match_id)
+        return internal(error_id)
     get_logger().error("internal_error", error_id=error_id, exc_info=error)
     return internal(error_id)
 

@@ -34,6 +34,7 @@ ABORT_REASONS = {
     ev.AbortReason.LEFT_BEFORE_START: events_pb2.ABORT_REASON_LEFT_BEFORE_START,
     ev.AbortReason.TIMING_FAILURE: events_pb2.ABORT_REASON_TIMING_FAILURE,
     ev.AbortReason.OPERATOR: events_pb2.ABORT_REASON_OPERATOR,
+    ev.AbortReason.DEAL_NOT_OPENED: events_pb2.ABORT_REASON_DEAL_NOT_OPENED,
 }
 _VERDICTS = {verdict: outcomes_pb2.TimingVerdict.Value("TIMING_VERDICT_" + verdict.name) for verdict in Verdict}
 _SENTENCES = {
@@ -122,7 +123,7 @@ def event_message(event: ev.Event) -> events_pb2.Event:
             return events_pb2.Event(tile_drawn=events_pb2.TileDrawn(seat=SEAT_NUMBERS[seat]))
         case ev.Passed(seat):
             return events_pb2.Event(passed=events_pb2.Passed(seat=SEAT_NUMBERS[seat]))
-        case ev.MatchCreated() | ev.PlayerSeated() | ev.PlayerReady() | ev.ContinueTimedOut():
+        case ev.MatchCreated() | ev.PlayerSeated() | ev.EntropyCommitted() | ev.PlayerReady() | ev.ContinueTimedOut():
             return _gathering(event)
         case ev.BiddingDeclined() | ev.BidMade() | ev.BidAccepted():
             return _bidding(event)
@@ -134,7 +135,7 @@ def _public_tile(tile: Tile) -> tiles_pb2.Tile:
     return TILES[tile]
 
 
-_Gathering: TypeAlias = ev.MatchCreated | ev.PlayerSeated | ev.PlayerReady | ev.ContinueTimedOut
+_Gathering: TypeAlias = ev.MatchCreated | ev.PlayerSeated | ev.EntropyCommitted | ev.PlayerReady | ev.ContinueTimedOut
 _Bidding: TypeAlias = ev.BiddingDeclined | ev.BidMade | ev.BidAccepted
 _TurningPoint: TypeAlias = (
     ev.RoundDealt
@@ -155,6 +156,9 @@ def _gathering(event: _Gathering) -> events_pb2.Event:
             return events_pb2.Event(match_created=events_pb2.MatchCreated(at_unix_ns=at_ns))
         case ev.PlayerSeated(seat, name):
             return events_pb2.Event(player_seated=events_pb2.PlayerSeated(seat=SEAT_NUMBERS[seat], display_name=name))
+        case ev.EntropyCommitted(seat, commitment):
+            committed = events_pb2.EntropyCommitted(seat=SEAT_NUMBERS[seat], commitment=commitment)
+            return events_pb2.Event(entropy_committed=committed)
         case ev.PlayerReady(seat):
             return events_pb2.Event(player_ready=events_pb2.PlayerReady(seat=SEAT_NUMBERS[seat]))
         case ev.ContinueTimedOut(at_ns):

@@ -6,17 +6,19 @@ import asyncio
 from dataclasses import dataclass
 
 from engine.clock import Arrival
-from engine.seats import Seat
+from engine.commands import Resign
+from engine.seats import PerSeat, Seat
 from engine.view import Audience
+from service.limits import LimitedError, Limits
 from service.line import Done, LineFullError, PlayerOrder
 from service.match import Match
 from service.ports import Credential
 from service.rpc import requests
 from service.rpc.arrival import Stamped
 from service.rpc.edge import Context, message_of, status_for
+from service.rpc.outbound import Addressed
 from service.rpc.statuses import (
     PERMISSION_DENIED,
-    RETRY_SECONDS,
     SLOW_READER,
     TOO_MANY_COMMANDS,
     StatusError,
@@ -24,6 +26,7 @@ from service.rpc.statuses import (
 )
 from service.rpc.streams import Answer, Outbox, Presenter
 from service.rpc.wire import SubMessage
+from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 
 UNANSWERED_COMMANDS = 16
@@ -44,16 +47,23 @@ def seat_of(credential: Credential) -> Seat | None:
 def order_of(credential: Credential, fields: requests.CommandFields, arrival: Arrival) -> PlayerOrder:
     """The command as the match's line takes it."""
     seat = seat_of(credential)
-    if fields.resigning is not None and credential.audience is not Audience.DEVICE:
-        raise malformed("command.resign.seat", "resign.seat is for a shared device only")
+    entropies = fields.entropies
+    if credential.audience is not Audience.DEVICE:
+        if fields.named_seat is not None:
+            name = "resign" if isinstance(fields.command, Resign) else "commit_entropy"
+            raise malformed(f"command.{name}.seat", f"{name}.seat is for a shared device only")
+        if entropies.two:
+            raise malformed("command.start.second_entropy", "second_entropy is for a shared device only")
+        entropies = PerSeat(b"", entropies.one) if seat is Seat.TWO else entropies
     return PlayerOrder(
         command=fields.command,
         arrival=arrival,
-        seat=fields.resigning or seat,
+        seat=fields.named_seat or seat,
         sender=credential.audience,
         command_id=fields.command_id,
         body_hash=fields.body_hash,
         expected_version=fields.expected_version,
+        entropies=entropies,
     )
 
 
@@ -83,11 +93,15 @@ class CommandReader:
     credential: Credential
     presenter: Presenter
     outbox: Outbox
+    watch: Watch
+    limits: Limits
 
     async def read(self, context: Context) -> None:
         """Read to the end. Nothing here waits for an answer, so no stamp is late by one."""
         try:
             while (received := await _next(context)) is not None:
+                if self.watch.ending is not None:
+                    return  # the writing side says why
                 if self.outbox.unsent >= UNSENT_ANSWERS:
                     raise StatusError(SLOW_READER)
                 message, arrival = received
@@ -98,42 +112,46 @@ class CommandReader:
             self.outbox.close()
 
     def _enter(self, message: pb.PlayMatchCommand, arrival: Arrival) -> None:
-        if self.outbox.pending >= UNANSWERED_COMMANDS:
-            self._turn_away(message.command_id, StatusError(TOO_MANY_COMMANDS))
-            return
         try:
+            self._check_limits()
             fields = requests.command_fields(message)
-            ticket = self.match.enter(arrival, order_of(self.credential, fields, arrival))
-        except (StatusError, LineFullError) as error:
+            order = order_of(self.credential, fields, arrival)
+            ticket = self.match.enter(arrival, order)
+        except (StatusError, LineFullError, LimitedError) as error:
             self._turn_away(message.command_id, error)
             return
         self.outbox.expect(ticket.done, self._answer(fields, ticket.done))
 
+    def _check_limits(self) -> None:
+        self.limits.command(self.credential)
+        if self.outbox.pending >= UNANSWERED_COMMANDS:
+            raise StatusError(TOO_MANY_COMMANDS)
+
     def _turn_away(self, command_id: str, error: Exception) -> None:
-        async def answer() -> tuple[int | None, bytes]:
+        async def answer() -> tuple[int | None, Addressed]:
             return None, _command_error(command_id, error)
 
         self.outbox.put(answer)
 
     def _answer(self, fields: requests.CommandFields, future: asyncio.Future[Done]) -> Answer:
-        async def answer() -> tuple[int | None, bytes]:
+        async def answer() -> tuple[int | None, Addressed]:
             try:
                 done = future.result()
-                data = _played_outcome(await self.presenter.outcome(fields, done))
+                outcome = (await self.presenter.outcome(fields, done)).within(_played_outcome)
             except Exception as error:  # noqa: BLE001  an answer of its own, so that the stream goes on
                 return None, _command_error(fields.command_id, error)
             assert done.record is not None
             is_new = done.record.refusal is None and not done.repeated
-            return (done.record.version if is_new else None), data
+            return (done.record.version if is_new else None), outcome
 
         return answer
 
 
-def _command_error(command_id: str, error: Exception) -> bytes:
+def _command_error(command_id: str, error: Exception) -> Addressed:
     status = status_for(error)
     message = pb.CommandError(
         command_id=command_id, code=status.code.value[0], reason=status.reason, message=status.message
     )
     if status.retry:
-        message.retry_after.seconds = RETRY_SECONDS
-    return pb.PlayMatchResponse(error=message).SerializeToString()
+        message.retry_after.CopyFrom(status.retry_after)
+    return Addressed(pb.PlayMatchResponse(error=message).SerializeToString(), None)

@@ -22,7 +22,7 @@ from engine.state import MatchState, OpeningPrivilege, Phase
 from engine.tiles import HIGHEST_PIP, Tile
 from service.rpc import facts
 from service.rpc.wire import SubMessage
-from spectacularbid.v1 import commands_pb2, views_pb2
+from spectacularbid.v1 import commands_pb2, deal_pb2, views_pb2
 
 CACHED_VIEWS = 4096
 """Matches whose current views are kept serialized."""
@@ -48,6 +48,7 @@ _PLAIN_COMMANDS: dict[type[cmd.Command], commands_pb2.Command] = {
 
 
 _public_layout = SubMessage(views_pb2.PublicView.DESCRIPTOR, "layout")
+_public_fair_deal = SubMessage(views_pb2.PublicView.DESCRIPTOR, "fair_deal")
 _layout_end = SubMessage(views_pb2.LayoutView.DESCRIPTOR, "ends")
 
 
@@ -65,10 +66,13 @@ _MAIN_LINE, _NORTH, _SOUTH = _placed_fields("main_line"), _placed_fields("north"
 
 
 class RenderedView(NamedTuple):
-    """A serialized MatchView and its digest."""
+    """A serialized MatchView (for spectators a SpectatorView), its digest, and whom it was made for."""
 
     data: bytes
     digest: bytes
+    match_id: str
+    version: int
+    audience: vw.Audience
 
 
 class _Version(NamedTuple):
@@ -93,7 +97,8 @@ class Renderer:
             data = version.public
             if own is not None:
                 data += _own_field(own_bytes(own))
-            rendered = RenderedView(data, hashlib.sha256(data).digest()[:DIGEST_BYTES])
+            digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
+            rendered = RenderedView(data, digest, match_id, state.version, audience)
             version.views[audience] = rendered
         return rendered
 
@@ -127,9 +132,10 @@ def public_bytes(match_id: str, view: vw.PublicView) -> bytes:
         turn=facts.SEAT_NUMBERS[view.turn],
     )
     tail = views_pb2.PublicView(settlement=_settlement(view), result=_result(view), clock=_clock(view))
+    fair_deal = _fair_deal_bytes(view.fair_deal)
     current = view.round
     if current is None:
-        return head.SerializeToString() + tail.SerializeToString()
+        return head.SerializeToString() + tail.SerializeToString() + fair_deal
     head.round_number = current.number
     head.opening = _OPENINGS[current.opening]
     if current.auction is not None:
@@ -138,7 +144,21 @@ def public_bytes(match_id: str, view: vw.PublicView) -> bytes:
     tail.passes = current.passes
     if current.last_transfer is not None:
         tail.last_transfer.MergeFrom(facts.transfer_message(current.last_transfer))
-    return head.SerializeToString() + _layout_bytes(current.layout) + tail.SerializeToString()
+    return head.SerializeToString() + _layout_bytes(current.layout) + tail.SerializeToString() + fair_deal
+
+
+@lru_cache(maxsize=4096)
+def _fair_deal_bytes(fair_deal: vw.FairDeal) -> bytes:
+    """The commitments as the last field of PublicView; they change only before the first deal."""
+    seats = []
+    for seat in SEATS:
+        commitment = fair_deal.commitments[seat]
+        status = deal_pb2.DEAL_STATUS_COMMITTED if commitment else deal_pb2.DEAL_STATUS_SERVER_ONLY
+        if fair_deal.opened[seat]:
+            status = deal_pb2.DEAL_STATUS_OPENED
+        seats.append(deal_pb2.SeatDeal(seat=facts.SEAT_NUMBERS[seat], status=status, commitment=commitment))
+    message = deal_pb2.FairDeal(server_commitment=fair_deal.server_commitment, seats=seats)
+    return _public_fair_deal(message.SerializeToString())
 
 
 @lru_cache(maxsize=4096)

@@ -12,8 +12,9 @@ from google.protobuf.duration_pb2 import Duration
 from engine import commands as cmd
 from engine.clock import SECOND_NS
 from engine.layout import End
-from engine.seats import Seat
+from engine.seats import PerSeat, Seat
 from engine.tiles import HIGHEST_PIP, Tile
+from service.fair_deal import ENTROPY_BYTES
 from service.matches import NewMatch
 from service.rpc.statuses import malformed
 from spectacularbid.v1 import commands_pb2, match_service_pb2, tiles_pb2, views_pb2
@@ -44,13 +45,17 @@ _PLAIN: dict[str, cmd.Command] = {
 
 
 class CommandFields(NamedTuple):
-    """A command and what identifies it. `resigning` is the seat named in a Resign, if one is."""
+    """A command and what identifies it.
+
+    `named_seat` is the seat named in a Resign or a CommitEntropy, if one is; `entropies` are what a Start opens.
+    """
 
     command: cmd.Command
     command_id: str
     expected_version: int | None
-    resigning: Seat | None
+    named_seat: Seat | None
     body_hash: bytes
+    entropies: PerSeat[bytes] = PerSeat(b"", b"")
 
 
 def match_id_of(text: str) -> str:
@@ -72,8 +77,9 @@ def command_fields(
         command=command_of(message.command),
         command_id=_uuid("command_id", message.command_id),
         expected_version=version,
-        resigning=_resigning(message.command.resign.seat),
+        named_seat=_named_seat(message.command),
         body_hash=hashlib.sha256(body + str(version).encode()).digest(),
+        entropies=_entropies(message.command.start),
     )
 
 
@@ -89,6 +95,10 @@ def command_of(message: commands_pb2.Command) -> cmd.Command:
             return cmd.Bid(message.make_bid.points)
         case "raise_bid":
             return cmd.Raise(message.raise_bid.points)
+        case "commit_entropy":
+            return cmd.CommitEntropy(
+                _exactly_32("command.commit_entropy.commitment", message.commit_entropy.commitment)
+            )
         case _:
             return _PLAIN[kind]
 
@@ -114,12 +124,13 @@ def new_match(message: match_service_pb2.CreateMatchRequest) -> NewMatch:
     )
 
 
-def join_fields(message: match_service_pb2.JoinMatchRequest) -> tuple[str, str, str]:
-    """Request id, invite code and name of JoinMatch."""
+def join_fields(message: match_service_pb2.JoinMatchRequest) -> tuple[str, str, str, bytes]:
+    """Request id, invite code, name and commitment of JoinMatch; the commitment is empty when there is none."""
     if not message.invite_code or len(message.invite_code) > LONGEST_NAME:
         raise malformed("invite_code", "invite_code must be the code that CreateMatch returned")
     name = display_name("display_name", message.display_name, "Player 2")
-    return _uuid("request_id", message.request_id), message.invite_code, name
+    commitment = message.seat_commitment and _exactly_32("seat_commitment", message.seat_commitment)
+    return _uuid("request_id", message.request_id), message.invite_code, name, commitment
 
 
 def display_name(field: str, text: str, default: str) -> str:
@@ -160,10 +171,28 @@ def _end(number: tiles_pb2.End.ValueType) -> End:
     return end
 
 
-def _resigning(number: tiles_pb2.Seat.ValueType) -> Seat | None:
+def _named_seat(message: commands_pb2.Command) -> Seat | None:
+    """The seat that a Resign or a CommitEntropy names; of other commands both are unset."""
+    if message.HasField("commit_entropy"):
+        name, number = "commit_entropy", message.commit_entropy.seat
+    else:
+        name, number = "resign", message.resign.seat
     if number not in (tiles_pb2.SEAT_UNSPECIFIED, *_SEATS):
-        raise malformed("command.resign.seat", "resign.seat must be one of the named seats, or unset")
+        raise malformed(f"command.{name}.seat", f"{name}.seat must be one of the named seats, or unset")
     return _SEATS.get(number)
+
+
+def _entropies(message: commands_pb2.Start) -> PerSeat[bytes]:
+    """What a Start opens, as its fields come: the sender's first."""
+    one = message.HasField("entropy") and _exactly_32("command.start.entropy", message.entropy)
+    two = message.HasField("second_entropy") and _exactly_32("command.start.second_entropy", message.second_entropy)
+    return PerSeat(one or b"", two or b"")
+
+
+def _exactly_32(field: str, raw: bytes) -> bytes:
+    if len(raw) != ENTROPY_BYTES:
+        raise malformed(field, f"{field} must have exactly {ENTROPY_BYTES} bytes")
+    return raw
 
 
 def _timeout_ns(field: str, message: Duration | None, default_seconds: int, longest_seconds: int) -> int:

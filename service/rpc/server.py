@@ -45,7 +45,17 @@ OPTIONS = (
 class GrpcServer:
     """The listening server with its health service."""
 
-    def __init__(self, address: str, match_service: MatchService, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        address: str,
+        match_service: MatchService,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        credentials: grpc.ServerCredentials | None = None,
+        health_address: str | None = None,
+    ) -> None:
+        """With `credentials` the port takes TLS only; `health_address` is for health alone, in plaintext."""
         self._server = grpc.aio.server(options=OPTIONS)
         self._health = HealthService()
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
@@ -55,17 +65,20 @@ class GrpcServer:
             time_service_pb2.DESCRIPTOR.services_by_name["TimeService"],
         )
         matches, rules, time = (_Adapter(service, clock, metrics) for service in self._services)
-        matches.unary("CreateMatch", pb.CreateMatchRequest, match_service.create_match)
-        matches.unary("JoinMatch", pb.JoinMatchRequest, match_service.join_match)
-        matches.unary("GetMatch", pb.GetMatchRequest, match_service.get_match)
-        matches.unary("LeaveMatch", pb.LeaveMatchRequest, match_service.leave_match)
-        matches.unary("SubmitCommand", pb.SubmitCommandRequest, match_service.submit_command)
-        matches.stream("WatchMatch", pb.WatchMatchRequest, match_service.watch_match)
-        matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)
+        _serve_matches(matches, match_service)
         rules.unary("GetRules", rules_service_pb2.GetRulesRequest, rules_service.get_rules)
         time.unary("Sync", time_service_pb2.SyncRequest, TimeService(clock).sync)
         self._server.add_generic_rpc_handlers(tuple(adapter.handlers() for adapter in (matches, rules, time)))
-        self.port = self._server.add_insecure_port(address)
+        if credentials is None:
+            self.port = self._server.add_insecure_port(address)
+        else:
+            self.port = self._server.add_secure_port(address, credentials)
+        self.health_port: int | None = None
+        self._health_server: grpc.aio.Server | None = None
+        if health_address is not None:
+            self._health_server = grpc.aio.server(options=OPTIONS)
+            self._health_server.add_generic_rpc_handlers((self._health.handlers(),))
+            self.health_port = self._health_server.add_insecure_port(health_address)
 
     def offer_reflection(self) -> None:
         """Let tools list the services; for development."""
@@ -75,6 +88,8 @@ class GrpcServer:
     async def start(self) -> None:
         """Listen, and report health."""
         await self._server.start()
+        if self._health_server is not None:
+            await self._health_server.start()
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     async def refuse_new_clients(self) -> None:
@@ -85,6 +100,8 @@ class GrpcServer:
         """Last part of the drain: close the listener and wait for calls to end."""
         self._health.end_streams()
         await self._server.stop(grace_seconds)
+        if self._health_server is not None:
+            await self._health_server.stop(0)
 
     async def _set_health(self, status: int) -> None:
         for name in ("", *(service.full_name for service in self._services)):
@@ -117,6 +134,19 @@ class _Adapter:
         """All of them; every method of the service must have one."""
         assert set(self._handlers) == set(self._service.methods_by_name.keys())
         return grpc.method_handlers_generic_handler(self._service.full_name, self._handlers)
+
+
+def _serve_matches(matches: _Adapter, match_service: MatchService) -> None:
+    matches.unary("CreateMatch", pb.CreateMatchRequest, match_service.create_match)
+    matches.unary("JoinMatch", pb.JoinMatchRequest, match_service.join_match)
+    matches.unary("GetMatch", pb.GetMatchRequest, match_service.get_match)
+    matches.unary("LeaveMatch", pb.LeaveMatchRequest, match_service.leave_match)
+    matches.unary("GetDealProof", pb.GetDealProofRequest, match_service.get_deal_proof)
+    matches.unary("RotateToken", pb.RotateTokenRequest, match_service.rotate_token)
+    matches.unary("SubmitCommand", pb.SubmitCommandRequest, match_service.submit_command)
+    matches.stream("WatchMatch", pb.WatchMatchRequest, match_service.watch_match)
+    matches.stream("SpectateMatch", pb.SpectateMatchRequest, match_service.spectate_match)
+    matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)
 
 
 def _as_it_is(data: bytes) -> bytes:

@@ -8,9 +8,12 @@ import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
+from engine.clock import SECOND_NS
+from service.dealing import EntropyNotMatchingError
+from service.limits import LimitedError, StreamReplacedError, TokenRevokedError, TooManySpectatorsError
 from service.line import LineFullError
-from service.matches import CannotJoinError
-from service.ports import StoreUnavailableError
+from service.matches import CannotJoinError, NotForSubjectError
+from service.ports import StoreUnavailableError, UnknownTokenError
 from service.writer import ClocksStandError, UnknownMatchError
 
 DOMAIN = "spectacularbid"
@@ -28,6 +31,12 @@ class Status:
     field: str = ""
     error_id: str = ""
     retry: bool = False
+    retry_ns: int = RETRY_SECONDS * SECOND_NS
+
+    @property
+    def retry_after(self) -> duration_pb2.Duration:
+        """When to try again, if `retry` says so."""
+        return duration_pb2.Duration(seconds=self.retry_ns // SECOND_NS, nanos=self.retry_ns % SECOND_NS)
 
     def trailing_metadata(self) -> tuple[tuple[str, bytes], ...]:
         """The rich error model's trailer: ErrorInfo always, BadRequest and RetryInfo where they fit."""
@@ -37,8 +46,7 @@ class Status:
             violation = error_details_pb2.BadRequest.FieldViolation(field=self.field, description=self.message)
             details.append(_packed(error_details_pb2.BadRequest(field_violations=[violation])))
         if self.retry:
-            delay = duration_pb2.Duration(seconds=RETRY_SECONDS)
-            details.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
+            details.append(_packed(error_details_pb2.RetryInfo(retry_delay=self.retry_after)))
         status = status_pb2.Status(code=self.code.value[0], message=self.message, details=details)
         return ((_DETAILS_KEY, status.SerializeToString()),)
 
@@ -73,6 +81,9 @@ UNAUTHENTICATED = Status(
     "send the metadata 'authorization: Bearer <token>' exactly once, with the token of this match",
 )
 PERMISSION_DENIED = Status(grpc.StatusCode.PERMISSION_DENIED, "NOT_FOR_THIS_TOKEN", "this token does not allow that")
+SPECTATE_INSTEAD = Status(
+    grpc.StatusCode.PERMISSION_DENIED, "SPECTATOR_TOKEN", "a spectator's token is good for SpectateMatch only"
+)
 COMMAND_ID_REUSED = Status(
     grpc.StatusCode.ALREADY_EXISTS, "COMMAND_ID_REUSED", "this command id was used for another command"
 )
@@ -83,11 +94,36 @@ CANNOT_JOIN = Status(grpc.StatusCode.NOT_FOUND, "INVITE_NOT_VALID", "no match ca
 FUTURE_VERSION = Status(
     grpc.StatusCode.OUT_OF_RANGE, "VERSION_IN_THE_FUTURE", "after_version is beyond the match's version"
 )
+ENTROPY_NOT_MATCHING = Status(
+    grpc.StatusCode.INVALID_ARGUMENT,
+    "ENTROPY_NOT_MATCHING",
+    "the entropy of a start must be what its seat committed to; without a commitment there is none",
+    "command.start.entropy",
+)
+NOT_OVER = Status(
+    grpc.StatusCode.FAILED_PRECONDITION, "MATCH_NOT_OVER", "the deal is proven when the match is over, not before"
+)
 SLOW_READER = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER", "the stream was not read for too long", retry=True
 )
 TOO_MANY_COMMANDS = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_COMMANDS", "too many commands wait for this match", retry=True
+)
+TOO_MANY_SPECTATORS = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_SPECTATORS", "the match has as many spectators as it may", retry=True
+)
+STREAM_REPLACED = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "STREAM_REPLACED",
+    "a newer stream of the same seat or spectator took the place of this one: do not open it again",
+)
+MISSING_SCOPE = Status(
+    grpc.StatusCode.PERMISSION_DENIED, "MISSING_SCOPE", "the platform credential lacks the scope match:create"
+)
+NOT_FOR_SUBJECT = Status(
+    grpc.StatusCode.PERMISSION_DENIED,
+    "NOT_FOR_THIS_SUBJECT",
+    "one subject cannot hold both seats, nor repeat what another one asked for",
 )
 UNAVAILABLE = Status(
     grpc.StatusCode.UNAVAILABLE, "TRY_AGAIN", "the service cannot answer now: repeat with the same id", retry=True
@@ -101,14 +137,32 @@ def status_of(error: Exception) -> Status | None:
             return error.status
         case StoreUnavailableError() | ClocksStandError():
             return UNAVAILABLE
+        case EntropyNotMatchingError():
+            return ENTROPY_NOT_MATCHING
         case LineFullError():
             return TOO_MANY_COMMANDS
+        case UnknownTokenError() | TokenRevokedError():
+            return UNAUTHENTICATED
+        case LimitedError():
+            return too_fast(error.wait_ns)
+        case StreamReplacedError():
+            return STREAM_REPLACED
+        case TooManySpectatorsError():
+            return TOO_MANY_SPECTATORS
+        case NotForSubjectError():
+            return NOT_FOR_SUBJECT
         case UnknownMatchError():
             return PERMISSION_DENIED
         case CannotJoinError():
             return CANNOT_JOIN
         case _:
             return None
+
+
+def too_fast(wait_ns: int) -> Status:
+    """More in a second than the caller may ask for."""
+    text = "too much in too short a time: wait as RetryInfo says, then repeat with the same id"
+    return Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_FAST", text, retry=True, retry_ns=wait_ns)
 
 
 def internal(error_id: str) -> Status:

@@ -15,6 +15,7 @@ from service.match import Match
 from service.ports import Clock, CommandRecord, Store
 from service.rpc import facts
 from service.rpc.edge import Context
+from service.rpc.outbound import Addressed, Guard
 from service.rpc.render import RenderedView, Renderer
 from service.rpc.requests import CommandFields
 from service.rpc.statuses import COMMAND_ID_REUSED, FUTURE_VERSION, SLOW_READER, StatusError
@@ -23,8 +24,10 @@ from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import outcomes_pb2
 
-Answer: TypeAlias = Callable[[], Awaitable[tuple[int | None, bytes]]]
+Answer: TypeAlias = Callable[[], Awaitable[tuple[int | None, Addressed]]]
 """Makes a serialized response, and the version that it brings the viewer to, if it does."""
+StreamResponse: TypeAlias = "type[pb.WatchMatchResponse | pb.PlayMatchResponse | pb.SpectateMatchResponse]"
+"""The messages of a stream. Their fields share names and, with those of the updates, numbers."""
 HEARTBEAT_SECONDS = 15.0
 """The longest silence of a stream."""
 STUCK_WRITE_SECONDS = 5.0
@@ -51,8 +54,8 @@ class Presenter:
         """Which seats have a stream open here."""
         return self._match.presence
 
-    def update(self, state: MatchState, cursor: int) -> bytes:
-        """A serialized MatchUpdate with the events after `cursor`."""
+    def update(self, state: MatchState, cursor: int) -> Addressed:
+        """A serialized MatchUpdate (for spectators a SpectatorUpdate) with the events after `cursor`."""
         events, complete = self._match.recent.since(cursor, state.version) if cursor else ((), False)
         view = self._view(state)
         one, two = self._match.presence
@@ -63,9 +66,10 @@ class Presenter:
             presence=pb.Presence(seat_one=one, seat_two=two),
         )
         parts = self._renderer.events(self._match.match_id, state, cursor, events)
-        return b"".join((envelope.SerializeToString(), *map(_update_events, parts), _update_view(view.data)))
+        data = (envelope.SerializeToString(), *map(_update_events, parts), _update_view(view.data))
+        return Addressed(b"".join(data), view)
 
-    async def outcome(self, fields: CommandFields, done: Done) -> bytes:
+    async def outcome(self, fields: CommandFields, done: Done) -> Addressed:
         """A serialized CommandOutcome. Raises ALREADY_EXISTS when the id was used for another command."""
         record = done.record
         assert record is not None
@@ -81,11 +85,12 @@ class Presenter:
         )
         if record.refusal is not None:
             message.refused.CopyFrom(facts.refused_message(record.refusal))
-            return message.SerializeToString() + _outcome_view(view.data)
+            return Addressed(message.SerializeToString() + _outcome_view(view.data), view)
         accepted = outcomes_pb2.Accepted(version=record.version).SerializeToString()
         parts = await self._events(record, done.state)
         accepted = b"".join((accepted, *map(_accepted_events, parts)))
-        return b"".join((message.SerializeToString(), _outcome_accepted(accepted), _outcome_view(view.data)))
+        data = (message.SerializeToString(), _outcome_accepted(accepted), _outcome_view(view.data))
+        return Addressed(b"".join(data), view)
 
     def _view(self, state: MatchState) -> RenderedView:
         return self._renderer.view(self._match.match_id, state, self._audience)
@@ -100,7 +105,7 @@ class Presenter:
 
 
 class Pump:
-    """Writes one stream. `response` is WatchMatchResponse or PlayMatchResponse, whose fields share their names."""
+    """Writes one stream: what `guard` lets through, in messages of the type `response`."""
 
     def __init__(
         self,
@@ -108,26 +113,32 @@ class Pump:
         match: Match,
         presenter: Presenter,
         *,
+        guard: Guard,
         clock: Clock,
-        response: type[pb.WatchMatchResponse | pb.PlayMatchResponse],
+        response: StreamResponse,
     ) -> None:
         self._context = context
         self._match = match
         self._presenter = presenter
+        self._guard = guard
         self._clock = clock
         self._response = response
         self._update = SubMessage(response.DESCRIPTOR, "update")
         self._presence: tuple[bool, bool] | None = None
+        self._watch: Watch | None = None
         self._lifeline = Lifeline()
 
     async def run(self, watch: Watch, outbox: Outbox | None = None) -> None:
         """Write until the service goes away or, with an outbox, until the reader is done."""
+        self._watch = watch
         with self._lifeline.watching(watch.wake):
             await self._run(watch, outbox)
 
     async def _run(self, watch: Watch, outbox: Outbox | None) -> None:
         while True:
             await watch.woken()
+            if watch.ending is not None:
+                raise watch.ending
             if self._lifeline.is_silent:
                 beat = pb.Heartbeat(service_now_unix_ns=self._clock.now_ns(), version=watch.cursor)
                 await self._write(self._response(heartbeat=beat).SerializeToString())
@@ -147,20 +158,22 @@ class Pump:
         if self._presence is None and watch.cursor > state.version:
             raise StatusError(FUTURE_VERSION)
         if state.version > watch.cursor or presence != self._presence:
-            data = self._presenter.update(state, watch.cursor)
+            message = self._presenter.update(state, watch.cursor)
             watch.cursor, self._presence = max(watch.cursor, state.version), presence
-            await self._write(self._update(data))
+            await self._write(self._guard.release(message.within(self._update)))
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
         while (item := outbox.next()) is not None:
-            version, data = await item()
+            version, message = await item()
             if version is not None:
                 if watch.cursor < version - 1:  # the other player's events come first
                     await self._send_update(watch)
                 watch.cursor = max(watch.cursor, version)
-            await self._write(data)
+            await self._write(self._guard.release(message))
 
     async def _write(self, data: bytes) -> None:
+        if self._watch is not None and self._watch.ending is not None:
+            raise self._watch.ending
         self._lifeline.writing()
         await self._context.write(data)
         if self._lifeline.is_stuck:

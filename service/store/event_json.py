@@ -68,6 +68,7 @@ ABORT: Final = named(
         AbortReason.LEFT_BEFORE_START: "left before start",
         AbortReason.TIMING_FAILURE: "timing failure",
         AbortReason.OPERATOR: "operator",
+        AbortReason.DEAL_NOT_OPENED: "deal not opened",
     }
 )
 VERDICT: Final = named(
@@ -92,6 +93,14 @@ def _hand(raw: Json) -> tuple[Tile, ...]:
     return tuple([TILE.decode(text) for text in TEXT.decode(raw).split()])
 
 
+def _hex(raw: bytes) -> Json:
+    return raw.hex()
+
+
+def _bytes(raw: Json) -> bytes:
+    return bytes.fromhex(TEXT.decode(raw))
+
+
 def _figure_pair(figure: tuple[str, int]) -> Json:
     return list(figure)
 
@@ -104,6 +113,7 @@ def _figure(raw: Json) -> tuple[str, int]:
 
 
 HAND: Final = Kind(_hand_text, _hand)
+BYTES: Final = Kind(_hex, _bytes)
 FIGURE: Final = Kind(_figure_pair, _figure)
 HANDS: Final = Form[PerSeat[tuple[Tile, ...]]](PerSeat, one=Field("1", HAND), two=Field("2", HAND)).kind
 TRANSFER: Final = Form(
@@ -129,8 +139,10 @@ FORMS: Final[tuple[Form[Any], ...]] = (
         shared_device=Field("shared", FLAG),
         start_timeout_ns=Field("start", NUMBER),
         continue_timeout_ns=Field("continue", NUMBER),
+        server_commitment=Field("commit", BYTES, default=None),
     ),
     Form(events.PlayerSeated, "seated", seat=_SEAT, display_name=Field("name", TEXT)),
+    Form(events.EntropyCommitted, "committed", seat=_SEAT, commitment=Field("commit", BYTES)),
     Form(events.PlayerReady, "ready", seat=_SEAT),
     Form(events.ContinueTimedOut, "continued", at_ns=_AT),
     Form(

@@ -16,6 +16,7 @@ from service.ports import (
     Append,
     CommandRecord,
     Credential,
+    DealSecrets,
     DueMatch,
     Heartbeat,
     LedgerRow,
@@ -27,7 +28,7 @@ from service.store.batches import BatchThread
 from service.store.event_json import heartbeat_of, heartbeat_text
 from service.store.sqlite_file import SqliteFile, StoreOpenError
 from service.store.sqlite_read import Reader
-from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write
+from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write, rotation_write
 
 __all__ = ["SqliteStore", "StoreOpenError", "read_faults"]
 
@@ -95,6 +96,14 @@ class SqliteStore:
         """Store a further token of a match that exists, durably; doing it again is safe."""
         await self._write_thread.submit(credential_write(credential))
 
+    async def replace_credential(self, token_hash: bytes, by: bytes) -> None:
+        """Let another token (its hash) stand in the place of this one, durably. Raises UnknownTokenError."""
+        await self._write_thread.submit(rotation_write(token_hash, by))
+
+    async def holds(self, match_id: str, audience: Audience, subject: str) -> bool:
+        """Whether this subject got a token of this match for this audience."""
+        return await self._read(sqlite_read.holds, match_id, audience, subject)
+
     async def seat_request(self, request_id: str) -> SeatRequest | None:
         """What a create or join request with this id got."""
         return await self._read(sqlite_read.seat_request, request_id)
@@ -102,6 +111,10 @@ class SqliteStore:
     async def match_for_invite(self, invite_hash: bytes) -> str | None:
         """The id of the match that can be joined with the invite code of this hash."""
         return await self._read(sqlite_read.match_for_invite, invite_hash)
+
+    async def deal_secrets(self, match_id: str) -> DealSecrets | None:
+        """What fixes the tiles of a match, as it was appended last."""
+        return await self._read(sqlite_read.deal_secrets, match_id)
 
     async def live_matches(self) -> Sequence[DueMatch]:
         """Every match that is not over, earliest due first."""

@@ -8,8 +8,17 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.events import Step
 from engine.faults import Fault
+from engine.seats import PerSeat
 from engine.view import Audience
-from service.ports import CommandRecord, Credential, DueMatch, LedgerRow, SeatRequest, StoreUnavailableError
+from service.ports import (
+    CommandRecord,
+    Credential,
+    DealSecrets,
+    DueMatch,
+    LedgerRow,
+    SeatRequest,
+    StoreUnavailableError,
+)
 from service.store.event_json import audience_of, audience_text, cause_of, receipt_of, refusal_of, step_of
 
 P = ParamSpec("P")
@@ -67,10 +76,19 @@ def command(connection: Connection, match_id: str, sender: Audience, command_id:
 
 def credential(connection: Connection, token_hash: bytes) -> Credential | None:
     """What a token is good for."""
-    query = "SELECT match_id, audience FROM credentials WHERE token_hash = ?"
-    for match_id, audience in connection.execute(query, (token_hash,)).fetchall():
-        return Credential(token_hash, match_id, audience_of(audience))
+    query = (
+        "SELECT match_id, audience, subject, ended_at_ns FROM credentials JOIN matches USING (match_id)"
+        " WHERE token_hash = ?"
+    )
+    for match_id, audience, subject, ended_at_ns in connection.execute(query, (token_hash,)).fetchall():
+        return Credential(token_hash, match_id, audience_of(audience), subject, ended_at_ns)
     return None
+
+
+def holds(connection: Connection, match_id: str, audience: Audience, subject: str) -> bool:
+    """Whether a subject got a token of a match for an audience."""
+    query = "SELECT 1 FROM credentials WHERE subject = ? AND match_id = ? AND audience = ?"
+    return bool(connection.execute(query, (subject, match_id, audience_text(audience))).fetchall())
 
 
 def seat_request(connection: Connection, request_id: str) -> SeatRequest | None:
@@ -85,6 +103,14 @@ def match_for_invite(connection: Connection, invite_hash: bytes) -> str | None:
     """The match that can be joined with an invite code."""
     query = "SELECT match_id FROM matches WHERE invite_hash = ?"
     return next((match_id for (match_id,) in connection.execute(query, (invite_hash,)).fetchall()), None)
+
+
+def deal_secrets(connection: Connection, match_id: str) -> DealSecrets | None:
+    """What fixes the tiles of a match."""
+    query = "SELECT rules_hash, secret, entropy_one, entropy_two FROM deals WHERE match_id = ?"
+    for rules_hash, secret, one, two in connection.execute(query, (match_id,)).fetchall():
+        return DealSecrets(rules_hash, secret, PerSeat(one, two))
+    return None
 
 
 def live_matches(connection: Connection) -> Sequence[DueMatch]:

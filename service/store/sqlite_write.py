@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from engine.events import MatchAborted, MatchWon
 from service.ports import (
     Append,
     CommandRecord,
@@ -15,6 +16,7 @@ from service.ports import (
     DuplicateRequestError,
     LedgerRow,
     StoreUnavailableError,
+    UnknownTokenError,
     VersionConflictError,
 )
 from service.store.batches import Outcome
@@ -27,8 +29,14 @@ _ADVANCE: Final = "UPDATE matches SET version = version + 1, due_ns = ?, live = 
 _STAND: Final = "UPDATE matches SET version = version WHERE match_id = ? AND version = ?"
 _STEP: Final = "INSERT INTO steps VALUES (?, ?, ?)"
 _COMMAND: Final = "INSERT INTO commands VALUES (?, ?, ?, ?, ?, ?, ?)"
-_CREDENTIAL: Final = "INSERT INTO credentials VALUES (?, ?, ?)"
+_END: Final = "UPDATE matches SET ended_at_ns = ? WHERE match_id = ?"
+_CREDENTIAL: Final = "INSERT INTO credentials (token_hash, match_id, audience, subject) VALUES (?, ?, ?, ?)"
+_ROTATION: Final = "UPDATE credentials SET token_hash = ? WHERE token_hash = ?"
 _CREDENTIAL_AGAIN: Final = f"{_CREDENTIAL} ON CONFLICT (token_hash) DO UPDATE SET token_hash = token_hash"
+_DEAL: Final = (
+    "INSERT INTO deals VALUES (?, ?, ?, ?, ?) ON CONFLICT (match_id) DO UPDATE "
+    "SET entropy_one = excluded.entropy_one, entropy_two = excluded.entropy_two"
+)
 _SEAT_REQUEST: Final = "INSERT INTO seat_requests VALUES (?, ?, ?)"
 _META: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _FAULT: Final = "INSERT INTO faults (cause, match_id, from_ns, to_ns, evidence) VALUES (?, ?, ?, ?, ?)"
@@ -43,11 +51,13 @@ _SAME_INVITE: Final = "SELECT 1 FROM matches WHERE invite_hash = ?"
 class Write:
     """Statements that are carried out together or not at all; each changes exactly one row.
 
-    `change` is the append that they are, if they are one: it explains why they could not be carried out.
+    `change` is the append that they are, if they are one: it explains why they could not be carried out. Otherwise
+    `missing` is what it means when there is no such row.
     """
 
     statements: tuple[Statement, ...]
     change: Append | None = None
+    missing: type[UnknownTokenError] | None = None
 
 
 def append_write(change: Append) -> Write:
@@ -60,6 +70,11 @@ def append_write(change: Append) -> Write:
 def credential_write(credential: Credential) -> Write:
     """The write of a further token; repeating it changes nothing."""
     return Write(((_CREDENTIAL_AGAIN, _credential_row(credential)),))
+
+
+def rotation_write(token_hash: bytes, by: bytes) -> Write:
+    """The write of a token that another one replaces."""
+    return Write(((_ROTATION, (by, token_hash)),), missing=UnknownTokenError)
 
 
 def meta_write(key: str, value: str) -> Write:
@@ -85,12 +100,17 @@ def _statements(change: Append) -> Iterator[Statement]:
         yield _CREATE, (match_id, change.due_ns, change.live, change.invite_hash)
     if change.events:
         yield _STEP, (match_id, version + 1, step_text(change.events))
+    for event in change.events:
+        if isinstance(event, MatchWon | MatchAborted):
+            yield _END, (event.at_ns, match_id)
     if change.record is not None:
         yield _COMMAND, _command_row(match_id, change.record)
     for credential in change.credentials:
         yield _CREDENTIAL, _credential_row(credential)
     if (request := change.seat_request) is not None:
         yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
+    if (deal := change.deal) is not None:
+        yield _DEAL, (match_id, deal.rules_hash, deal.secret, deal.entropies.one, deal.entropies.two)
 
 
 def _command_row(match_id: str, record: CommandRecord) -> tuple[object, ...]:
@@ -101,7 +121,7 @@ def _command_row(match_id: str, record: CommandRecord) -> tuple[object, ...]:
 
 
 def _credential_row(credential: Credential) -> tuple[object, ...]:
-    return credential.token_hash, credential.match_id, audience_text(credential.audience)
+    return credential.token_hash, credential.match_id, audience_text(credential.audience), credential.subject
 
 
 class _NotCarriedOutError(Exception):
@@ -190,7 +210,8 @@ def _carry_out_alone(cursor: sqlite3.Cursor, write: Write) -> Outcome:
         _carry_out(cursor, write)
     except _OWN_FAULT as error:
         cursor.execute("ROLLBACK TO write")
-        outcome = _reason(cursor, write.change) or _mistake(error)
+        missing = write.missing() if write.missing is not None and isinstance(error, _NotCarriedOutError) else None
+        outcome = _reason(cursor, write.change) or missing or _mistake(error)
     cursor.execute("RELEASE write")
     return outcome
 

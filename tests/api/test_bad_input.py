@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
 
 SERVICE = "/spectacularbid.v1.MatchService/"
-MATCH_METHODS = ("GetMatch", "WatchMatch", "SubmitCommand", "PlayMatch", "LeaveMatch")
+MATCH_METHODS = ("GetMatch", "WatchMatch", "SpectateMatch", "SubmitCommand", "PlayMatch", "LeaveMatch")
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 UNAUTHENTICATED = (grpc.StatusCode.UNAUTHENTICATED, "INVALID_TOKEN")
 DENIED = (grpc.StatusCode.PERMISSION_DENIED, "NOT_FOR_THIS_TOKEN")
@@ -70,7 +70,7 @@ async def send(server: Server, method: str, data: bytes, metadata: Metadata) -> 
         play = stream(server, path, metadata)
         await play.write(data)
         return await rejection(read_all(play))
-    if method == "WatchMatch":
+    if method in ("WatchMatch", "SpectateMatch"):
         watch: UnaryStreamMultiCallable[bytes, bytes] = server.channel.unary_stream(path)
         return await rejection(read_all(watch(data, metadata=metadata)))
     return await rejection(unary(server, path)(data, metadata=metadata))
@@ -144,6 +144,22 @@ async def test_a_spectator_only_watches(server: Server, table: Table, method: st
     """It may neither command nor leave."""
     async with changing_nothing(table):
         answer = await send(server, method, body(method, table.one.match_id), table.spectator.metadata)
+    assert (answer.code, answer.reason) == DENIED
+
+
+@pytest.mark.parametrize("method", ["GetMatch", "WatchMatch"])
+async def test_a_spectator_is_told_to_spectate(server: Server, table: Table, method: str) -> None:
+    """What it may have comes in messages that hold no hand."""
+    async with changing_nothing(table):
+        answer = await send(server, method, body(method, table.one.match_id), table.spectator.metadata)
+    assert (answer.code, answer.reason) == (grpc.StatusCode.PERMISSION_DENIED, "SPECTATOR_TOKEN")
+    assert "SpectateMatch" in answer.message
+
+
+async def test_a_seat_does_not_spectate(server: Server, table: Table) -> None:
+    """Each token has its own way to watch."""
+    async with changing_nothing(table):
+        answer = await send(server, "SpectateMatch", body("SpectateMatch", table.one.match_id), table.one.metadata)
     assert (answer.code, answer.reason) == DENIED
 
 
@@ -441,7 +457,7 @@ async def test_a_malformed_command_inside_a_stream_gets_an_error_and_the_stream_
 async def test_random_bytes_never_bring_more_than_invalid_argument(server: Server, table: Table) -> None:
     """Mutations of good requests of every method: answered, refused or malformed, never unknown or internal."""
     chance = Random(11)
-    methods = [method for method in MATCH_METHODS if method not in ("WatchMatch", "PlayMatch", "LeaveMatch")]
+    methods = [method for method in MATCH_METHODS if method in ("GetMatch", "SubmitCommand")]
     codes = set()
     for _ in range(300):
         method = chance.choice(methods)

@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from service import limits
 from service.line import LINE_LIMIT
 from service.rpc import streams
 from service.rpc.play_stream import UNANSWERED_COMMANDS
@@ -41,14 +42,15 @@ def open_streams(server: Server) -> float:
 
 
 @asynccontextmanager
-async def unread(server: Server, viewer: Viewer, method: str = "WatchMatch") -> AsyncIterator[tuple[Http2, int]]:
+async def unread(server: Server, viewer: Viewer, method: str = "") -> AsyncIterator[tuple[Http2, int]]:
     """A stream whose client answers pings and takes in no data: not a byte may be sent to it."""
     before = open_streams(server)
     async with http2(server.port, window=0) as connection:
+        method = method or ("SpectateMatch" if viewer.is_spectator else "WatchMatch")
         stream = await connection.call(method, viewer.token)
         watch = pb.WatchMatchRequest(match_id=viewer.match_id)
         opening = pb.PlayMatchRequest(open=pb.PlayMatchOpen(match_id=viewer.match_id))
-        await connection.send(stream, (watch if method == "WatchMatch" else opening).SerializeToString())
+        await connection.send(stream, (opening if method == "PlayMatch" else watch).SerializeToString())
         await until(lambda: open_streams(server) > before)
         yield connection, stream
     await until(lambda: open_streams(server) == before)
@@ -99,15 +101,18 @@ async def test_a_slow_reader_slows_nobody_else(server: Server) -> None:
             assert (await read_update(call)).view.public.version == played.public.version
 
 
-async def test_five_hundred_watchers_that_vanish_leave_nothing_behind(server: Server) -> None:
+async def test_five_hundred_watchers_that_vanish_leave_nothing_behind(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Fault 95: their sockets were cut without a word."""
+    monkeypatch.setattr(limits, "SPECTATORS", 500)
     table = await new_table(server.channel)
     before = open_streams(server)
     for _ in range(2):
         async with http2(server.port) as one, http2(server.port) as two:
             for connection in (one, two):
                 for _ in range(250):
-                    stream = await connection.call("WatchMatch", table.spectator.token)
+                    stream = await connection.call("SpectateMatch", table.spectator.token)
                     request = pb.WatchMatchRequest(match_id=table.one.match_id)
                     await connection.send(stream, request.SerializeToString(), end=True)
             await until(lambda: open_streams(server) == before + 500)

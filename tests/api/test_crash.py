@@ -29,6 +29,7 @@ from tests.support.players import (
     read_update,
 )
 from tests.support.server import Finished, ServerProcess, run_command, server_process, without_grpc_noise
+from tests.support.waiting import until
 
 PATIENCE_SECONDS = 60
 LOADED_MATCHES = 4
@@ -203,6 +204,18 @@ async def test_ctrl_c_ends_a_service_at_once_and_well(database: Path) -> None:
         assert loop.time() - began < 20
     assert server.events() == ["serving", "draining", "drained"]
     assert not any("Traceback" in line for line in server.log)
+
+
+async def test_ctrl_c_shortens_a_drain_that_has_begun(database: Path) -> None:
+    """Whoever asked for a stop politely may still lose patience."""
+    async with running(database, DRAIN_SECONDS="60") as (server, channel):
+        await new_table(channel, start=True)
+        server.process.send_signal(signal.SIGTERM)
+        await until(lambda: "draining" in server.events())
+        began = asyncio.get_running_loop().time()
+        assert await server.stop(signal.SIGINT) == 0
+        assert asyncio.get_running_loop().time() - began < 20
+    assert server.events() == ["serving", "draining", "drained"]
 
 
 def assert_cannot_start(finished: Finished, *, because: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import grpc
+import pytest
 
 from spectacularbid.v1.outcomes_pb2 import REFUSAL_REASON_NOT_YOUR_TURN, CommandOutcome
 from spectacularbid.v1.views_pb2 import MatchView
@@ -42,6 +43,7 @@ async def on_turn(table: Table) -> tuple[Viewer, Viewer, MatchView]:
     return table.seat(view.own.seat), table.seat(3 - view.own.seat), view
 
 
+@pytest.mark.clause("X4")
 async def test_a_repeated_command_gets_its_outcome_again(server: Server) -> None:
     """Same version, same events, same receipt; only the view is that of now."""
     table = await new_table(server.channel, start=True)
@@ -92,6 +94,7 @@ async def test_a_refusal_is_an_outcome_too(server: Server) -> None:
     assert told(again) == told(refused)
 
 
+@pytest.mark.clause("X4")
 async def test_ten_at_once_have_one_effect(server: Server) -> None:
     """Fault 106: one of them is carried out, the others learn what became of it."""
     table = await new_table(server.channel, start=True)

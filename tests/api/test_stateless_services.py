@@ -151,7 +151,7 @@ async def test_the_metrics_count_what_happened(tmp_path: Path) -> None:
     assert seen["specbid_matches_created_total"] == 1
     assert seen[counter("specbid_matches_finished_total", result="resignation")] == 1
     assert seen["specbid_arrival_to_commit_seconds_count"] == 5
-    assert after[handled("WatchMatch", "Canceled")] == 1
+    assert after[handled("SpectateMatch", "Canceled")] == 1
     assert after["specbid_streams_open"] == 0
 
 

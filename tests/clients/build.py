@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from spectacularbid.client.digest import view_digest
 from spectacularbid.v1 import commands_pb2 as cm
+from spectacularbid.v1 import deal_pb2 as dl
 from spectacularbid.v1 import events_pb2 as ev
 from spectacularbid.v1 import match_service_pb2 as ms
 from spectacularbid.v1 import outcomes_pb2 as oc
@@ -112,6 +113,12 @@ def view(
     made.public.MergeFrom(vw.PublicView(**public))  # type: ignore[arg-type] # named by the tests
     made.own.legal_actions.extend(actions)
     return made
+
+
+def fair_deal(*statuses: dl.DealStatus.ValueType) -> dl.FairDeal:
+    """How far both seats took part in the deal."""
+    seats = [dl.SeatDeal(seat=seat, status=status) for seat, status in zip((ONE, TWO), statuses, strict=True)]
+    return dl.FairDeal(seats=seats)
 
 
 def won(version: int, winner: tl.Seat.ValueType = ONE) -> vw.MatchView:

@@ -59,18 +59,21 @@ async def silence() -> None:
 class Watching:
     """One WatchMatch as its script sees it."""
 
-    def __init__(self, request: ms.WatchMatchRequest, context: Context) -> None:
+    def __init__(self, request: ms.WatchMatchRequest | ms.SpectateMatchRequest, context: Context) -> None:
         self.request = request
         self._context = context
 
     async def say(self, *updates: ms.MatchUpdate) -> None:
         """Send updates."""
         for each in updates:
-            await self._context.write(ms.WatchMatchResponse(update=each))
+            await self.send(ms.WatchMatchResponse(update=each))
 
     async def send(self, message: ms.WatchMatchResponse) -> None:
-        """Send any message."""
-        await self._context.write(message)
+        """Send any message; to a spectator the one with the same fields."""
+        if isinstance(self.request, ms.SpectateMatchRequest):
+            await self._context.write(ms.SpectateMatchResponse.FromString(message.SerializeToString()))
+        else:
+            await self._context.write(message)
 
 
 class Playing:
@@ -157,6 +160,14 @@ class Matches(MatchServiceServicer):
         await StatusError(grpc.StatusCode.FAILED_PRECONDITION, "ALREADY_STARTED").end(context)
         raise AssertionError
 
+    async def GetDealProof(self, _request: ms.GetDealProofRequest, context: Context) -> ms.GetDealProofResponse:
+        await StatusError(grpc.StatusCode.FAILED_PRECONDITION, "MATCH_NOT_OVER").end(context)
+        raise AssertionError
+
+    async def RotateToken(self, _request: ms.RotateTokenRequest, context: Context) -> ms.RotateTokenResponse:
+        await StatusError(grpc.StatusCode.UNAUTHENTICATED, "INVALID_TOKEN").end(context)
+        raise AssertionError
+
     async def SubmitCommand(self, request: ms.SubmitCommandRequest, context: Context) -> ms.SubmitCommandResponse:
         self.submits.append(request)
         self.authorizations.append(authorization_of(context))
@@ -167,7 +178,7 @@ class Matches(MatchServiceServicer):
             raise
 
     async def WatchMatch(  # type: ignore[override] # written to, not iterated
-        self, request: ms.WatchMatchRequest, context: Context
+        self, request: ms.WatchMatchRequest | ms.SpectateMatchRequest, context: Context
     ) -> None:
         watching = Watching(request, context)
         self.watches.append(watching)
@@ -176,6 +187,11 @@ class Matches(MatchServiceServicer):
             await _next(self.watch_scripts)(watching)
         except StatusError as failure:
             await failure.end(context)
+
+    async def SpectateMatch(  # type: ignore[override] # written to, not iterated
+        self, request: ms.SpectateMatchRequest, context: Context
+    ) -> None:
+        await self.WatchMatch(request, context)
 
     async def PlayMatch(  # type: ignore[override] # written to, not iterated
         self, request_iterator: AsyncIterator[ms.PlayMatchRequest], context: Context

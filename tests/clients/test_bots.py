@@ -12,6 +12,8 @@ from spectacularbid.client.session import MatchSession
 from spectacularbid.v1 import commands_pb2 as cm
 from spectacularbid.v1 import outcomes_pb2 as oc
 from spectacularbid.v1 import views_pb2 as vw
+from spectacularbid.v1.deal_pb2 import DEAL_STATUS_COMMITTED as COMMITTED
+from spectacularbid.v1.deal_pb2 import DEAL_STATUS_SERVER_ONLY as SERVER_ONLY
 from tests.clients.build import (
     ACCEPT,
     CONTINUE,
@@ -24,6 +26,7 @@ from tests.clients.build import (
     accepted,
     action,
     bids,
+    fair_deal,
     paid,
     play,
     refused,
@@ -194,3 +197,23 @@ async def test_a_bot_whose_listed_action_is_refused_says_so(session: MatchSessio
     matches.play_scripts.append(script)
     with pytest.raises(BotStuckError, match=r"Nothing left\."):
         await run_bot(session, greedy_choice, rng=Random(1))
+
+
+async def test_a_bot_starts_when_the_other_seat_has_committed(session: MatchSession, matches: Matches) -> None:
+    """Not before, although Start is listed."""
+
+    async def script(table: Playing) -> None:
+        await table.say(update(view(2, actions=[START], fair_deal=fair_deal(COMMITTED, SERVER_ONLY))))
+        await table.say(update(view(3, actions=[START], fair_deal=fair_deal(COMMITTED, COMMITTED))))
+        command = await table.command()
+        assert command.command == START.command
+        await table.answer(accepted(command.command_id, won(4)))
+        await silence()
+
+    shown: list[int] = []
+    matches.play_scripts.append(script)
+    result = await run_bot(
+        session, greedy_choice, rng=Random(1), on_update=lambda each: shown.append(each.view.public.version)
+    )
+    assert result.HasField("won")
+    assert shown[-2:] == [3, 4]

@@ -13,6 +13,8 @@ from spectacularbid.v1 import commands_pb2 as cm
 from spectacularbid.v1 import match_service_pb2 as ms
 from spectacularbid.v1 import outcomes_pb2 as oc
 from spectacularbid.v1 import views_pb2 as vw
+from spectacularbid.v1.deal_pb2 import DEAL_STATUS_COMMITTED as COMMITTED
+from spectacularbid.v1.deal_pb2 import DEAL_STATUS_SERVER_ONLY as SERVER_ONLY
 from tests.clients.build import (
     ACCEPT,
     DECLINE,
@@ -23,6 +25,7 @@ from tests.clients.build import (
     accepted,
     action,
     bids,
+    fair_deal,
     paid,
     refused,
     update,
@@ -52,6 +55,15 @@ async def test_a_match_is_played_by_the_numbers_of_the_choices(address: str, mat
     assert "Ann wins: the opponent's balance reached zero (rated)" in paper.lines
     assert sent(matches) == [START.command, PLAYS[1].command]
     assert not default_path("m").exists()
+
+
+async def test_a_start_waits_until_the_other_player_can_choose_no_more(address: str, matches: Matches) -> None:
+    """Who has committed keeps its entropy closed until then."""
+    alone = view(2, actions=[START], fair_deal=fair_deal(COMMITTED, SERVER_ONLY))
+    matches.play_scripts.append(showing(alone))
+    paper = await played(address, Typed(["1"]), *FRIEND)
+    assert any(line.startswith("Wait until the other player is here") for line in paper.lines)
+    assert sent(matches) == []
 
 
 async def test_a_number_is_sent_with_the_version_that_it_was_chosen_from(address: str, matches: Matches) -> None:

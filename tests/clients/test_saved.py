@@ -9,6 +9,8 @@ import pytest
 from spectacularbid.client import Token
 from spectacularbid.client.commands.saved import SavedMatch, SavedOpponent, default_path, load, save
 from spectacularbid.client.commands.terminal import CommandFailedError
+from spectacularbid.client.deal_part import DealPart
+from spectacularbid.v1.tiles_pb2 import SEAT_ONE, SEAT_TWO, Seat
 
 
 @pytest.mark.parametrize("opponent", [None, SavedOpponent("greedy", Token("secret-two"))])
@@ -22,6 +24,20 @@ def test_a_saved_match_is_for_its_owner_alone(tmp_path: Path, opponent: SavedOpp
     assert (found.server, found.match_id, found.token.reveal()) == ("127.0.0.1:1", "m", "secret-one")
     assert (found.opponent and found.opponent.token.reveal()) == (opponent and "secret-two")
     assert "secret" not in repr(found)
+
+
+@pytest.mark.parametrize("seat", [SEAT_ONE, SEAT_TWO])
+def test_a_saved_match_keeps_the_part_in_the_deal(tmp_path: Path, seat: Seat.ValueType) -> None:
+    """Whoever has committed can still open after a restart of the client; a part without a commitment is none."""
+    path, entropy = tmp_path / "m.json", bytes(range(32))
+    part = DealPart("m", seat, entropy=entropy)
+    bot = SavedOpponent("greedy", Token("t"), DealPart("m", SEAT_TWO))
+    assert save(path, SavedMatch("s", "m", Token("t"), bot, part))
+    found = load(path)
+    assert found.part is not None
+    assert (found.part.reveal(), found.part.seat) == (entropy, seat)
+    assert found.opponent is not None
+    assert found.opponent.part is None
 
 
 def test_where_nothing_can_be_written_saving_says_so(tmp_path: Path) -> None:

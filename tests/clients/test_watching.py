@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from spectacularbid.client import ClientError, Connection, Service, Token, UnavailableError
+from spectacularbid.client import ClientError, Connection, Service, StreamReplacedError, Token, UnavailableError
 from spectacularbid.client.session import MatchSession
 from spectacularbid.v1 import match_service_pb2 as ms
 from spectacularbid.v1.views_pb2 import MatchView
@@ -80,6 +80,16 @@ async def test_a_hopeless_stream_raises(session: MatchSession, matches: Matches,
     with pytest.raises(ClientError) as caught:
         await versions(session)
     assert (caught.value.code, caught.value.reason) == (code, "WHY")
+    assert len(matches.watches) == 1
+
+
+async def test_a_stream_that_a_newer_one_replaced_is_not_opened_again(session: MatchSession, matches: Matches) -> None:
+    """Two clients of one seat would end each other's streams for ever."""
+    matches.watch_scripts.append(saying(then=StatusError(Code.RESOURCE_EXHAUSTED, "STREAM_REPLACED")))
+    with pytest.raises(StreamReplacedError) as caught:
+        await versions(session)
+    assert caught.value.is_final
+    assert not caught.value.is_retriable
     assert len(matches.watches) == 1
 
 

@@ -10,16 +10,21 @@ from random import Random
 
 import pytest
 
-from service.settings import Settings as ServiceSettings
 from service.wiring import serving
-from spectacularbid.client import Desync, Settings, connect
+from spectacularbid.client import Desync, Settings, UnauthenticatedError, connect
 from spectacularbid.client.bots import greedy_choice, random_choice, run_bot
 from spectacularbid.client.commands.demo import demo
 from spectacularbid.client.commands.duel import seat_bots
 from spectacularbid.client.commands.play import play
 from spectacularbid.client.commands.smoke import smoke
+from spectacularbid.client.commands.verify import verify
+from spectacularbid.v1.commands_pb2 import Command, Resign, Start
 from spectacularbid.v1.match_service_pb2 import MatchUpdate
+from spectacularbid.v1.tiles_pb2 import SEAT_ONE
 from tests.clients.terminals import Typed, arguments, paper_terminal
+from tests.support import server as support
+from tests.support.platform import Platform
+from tests.support.server import UNHURRIED
 
 RESTART_AT_VERSION = 20
 
@@ -27,7 +32,9 @@ RESTART_AT_VERSION = 20
 @asynccontextmanager
 async def served(database: Path, *, port: int = 0) -> AsyncIterator[str]:
     """The address of a service for as long as the context lasts."""
-    settings = ServiceSettings(port=port, metrics_port=0, database=database, drain_seconds=0.0, log_level="error")
+    settings = UNHURRIED.model_copy(
+        update={"port": port, "metrics_port": 0, "database": database, "drain_seconds": 0.0, "log_level": "error"}
+    )
     async with serving(settings) as running:
         yield running.addresses.grpc
 
@@ -43,8 +50,9 @@ async def real_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
 async def test_smoke_passes(real_address: str) -> None:
     """A whole match, consistent from the outside."""
     terminal, paper = paper_terminal()
-    assert await smoke(terminal, arguments("smoke", "--server", real_address, "--seed", "1")) == 0
+    status = await smoke(terminal, arguments("smoke", "--server", real_address, "--seed", "1"))
     assert paper.lines[0].startswith("smoke passed: ")
+    assert status == 0
 
 
 async def test_the_demo_tells_everything(real_address: str) -> None:
@@ -54,6 +62,34 @@ async def test_the_demo_tells_everything(real_address: str) -> None:
     assert "Round 1: ranked opening" in paper.lines
     assert "(some events were not told)" not in paper.lines
     assert any(line.endswith("(rated)") for line in paper.lines)
+
+
+async def test_both_seats_take_part_in_the_deal_and_anybody_can_check_it(real_address: str) -> None:
+    """Sessions commit and open by themselves; the proof holds what each of them kept."""
+    async with connect(real_address) as service:
+        duel = await seat_bots(service)
+        one, two = duel.seats
+        for seat in duel.seats:
+            assert (await seat.submit(Command(start=Start()))).HasField("accepted")
+        await one.submit(Command(resign=Resign()))
+        proof = await duel.gallery.deal_proof()
+        assert [seat.entropy for seat in proof.seats] == [one.part.reveal(), two.part.reveal()]
+        assert all(len(seat.part.reveal()) == 32 and not seat.part.problems(proof) for seat in duel.seats)
+    terminal, paper = paper_terminal()
+    words = ("--server", real_address, "--match", one.match_id, "--token", two.token.reveal())
+    assert await verify(terminal, arguments("verify", *words)) == 0
+    assert paper.lines[0].startswith(f"Match {one.match_id}: 1 rounds")
+
+
+async def test_a_shared_device_takes_part_in_the_deal(real_address: str) -> None:
+    """With the entropy of the one who made the match."""
+    async with connect(real_address) as service:
+        session = await service.create_shared_match("Ann", "Bob")
+        assert (await session.submit(Command(start=Start()))).HasField("accepted")
+        await session.submit(Command(resign=Resign(seat=SEAT_ONE)))
+        proof = await session.deal_proof()
+        assert proof.seats[0].entropy == session.part.reveal() != b""
+        assert session.part.problems(proof) == []
 
 
 async def test_always_the_first_choice_plays_a_whole_match(real_address: str) -> None:
@@ -98,3 +134,36 @@ async def test_a_match_outlives_a_planned_restart_of_the_service(tmp_path: Path)
     assert first == second
     assert first.rated
     assert desyncs == []
+
+
+async def test_a_session_rotates_its_token(real_address: str) -> None:
+    """It goes on with the fresh one; the old one is good for nothing."""
+    async with connect(real_address) as service:
+        ann = await service.create_match("Ann")
+        old = ann.token
+        fresh = await ann.rotate_token()
+        assert fresh.reveal() != old.reveal()
+        assert (await ann.get()).view.own.seat == SEAT_ONE
+        with pytest.raises(UnauthenticatedError):
+            await service.resume(ann.match_id, old).get()
+
+
+async def test_a_platform_token_goes_with_each_create_and_join(tmp_path: Path) -> None:
+    """A fresh one each time: it lives for minutes only."""
+    platform = Platform()
+    names = iter(("ann", "bo"))
+    chosen = Settings(platform_token=lambda: platform.token(sub=next(names)))
+    async with served_by_the_platform(tmp_path, platform) as address, connect(address, settings=chosen) as service:
+        ann = await service.create_match("Ann")
+        bo = await service.join_match(ann.invite_code, "Bo")
+        assert bo.match_id == ann.match_id
+    async with served_by_the_platform(tmp_path, platform) as address, connect(address) as service:
+        with pytest.raises(UnauthenticatedError):
+            await service.create_match("Eve")
+
+
+@asynccontextmanager
+async def served_by_the_platform(folder: Path, platform: Platform) -> AsyncIterator[str]:
+    """The address of a service that takes no guests."""
+    async with support.served(folder / "platform.sqlite3", chosen=platform.settings(folder)) as running:
+        yield running.address

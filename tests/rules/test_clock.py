@@ -208,7 +208,7 @@ def test_no_command_of_a_player_but_a_legal_move_changes_a_deadline() -> None:
     names = {kind.__name__ for kind in (*cmd.Command.__args__, *cmd.ServiceCommand.__args__)}
     assert names == {
         *("Start", "Continue", "Reveal", "DeclineBidding", "Bid", "Raise", "AcceptBid"),
-        *("PlayTile", "DrawTile", "Pass", "Resign"),
+        *("PlayTile", "DrawTile", "Pass", "Resign", "CommitEntropy"),
         *("TakeSeat", "Leave", "CheckClock", "Abort", "SuspendClocks", "ResumeClocks"),
     }
     for seat, command in [(ONE, refused) for refused in ILLEGAL] + [(TWO, refused) for refused in ILLEGAL]:

@@ -19,6 +19,7 @@ from engine.state import MatchState, OpeningPrivilege, Phase
 from engine.tiles import Tile
 from engine.view import (
     Audience,
+    FairDeal,
     HandTile,
     OwnView,
     PublicRound,
@@ -73,6 +74,7 @@ def test_everyone_sees_the_public_part_of_a_round() -> None:
             auction_maximum_points=0,
             last_transfer=None,
         ),
+        fair_deal=FairDeal(b"", PerSeat(b"", b""), PerSeat(one=False, two=False)),
         settlement=None,
         result=None,
         final_hands=None,
@@ -217,7 +219,7 @@ def test_the_view_names_what_it_shows() -> None:
     """Fault 82: a field that the state gains is in no view until somebody puts it there."""
     assert {field.name for field in dataclasses.fields(PublicView)} == {
         *("version", "shared_device", "phase", "display_names", "balances", "banks_ns", "ready", "hand_sizes"),
-        *("turn", "round", "settlement", "result", "final_hands", "clock"),
+        *("turn", "round", "settlement", "result", "final_hands", "clock", "fair_deal"),
     }
     assert {field.name for field in dataclasses.fields(PublicRound)} == {
         *("number", "opening", "layout", "boneyard_size", "passes"),

@@ -12,6 +12,7 @@ import pytest
 
 from engine.seats import Seat
 from engine.view import Audience
+from service.limits import UNLIMITED, Limits
 from service.ports import Credential
 from service.rpc.arrival import Stamped
 from service.rpc.edge import Context
@@ -19,6 +20,7 @@ from service.rpc.play_stream import UNANSWERED_COMMANDS, UNSENT_ANSWERS, Command
 from service.rpc.render import Renderer
 from service.rpc.statuses import StatusError
 from service.rpc.streams import Outbox, Presenter
+from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.players import START, in_stream
 from tests.support.ports import Process
@@ -42,7 +44,9 @@ class Stream:
         match = self.process.matches.get(MATCH_ID)
         clock, store = self.process.core.clock, self.process.store
         presenter = Presenter(match, Audience.SEAT_ONE, renderer=Renderer(), clock=clock, store=store)
-        self.reader = CommandReader(match, Credential(b"", MATCH_ID, Audience.SEAT_ONE), presenter, self.outbox)
+        credential = Credential(b"", MATCH_ID, Audience.SEAT_ONE)
+        watch, limits = Watch(Audience.SEAT_ONE, 0), Limits(lambda: 0, UNLIMITED)
+        self.reader = CommandReader(match, credential, presenter, self.outbox, watch, limits)
 
     async def read(self) -> object:
         """The next message, as grpc.aio hands it over."""
@@ -60,8 +64,8 @@ class Stream:
         """What waits to be written."""
         made = []
         while (answer := self.outbox.next()) is not None:
-            _, data = await answer()
-            made.append(pb.PlayMatchResponse.FromString(data))
+            _, message = await answer()
+            made.append(pb.PlayMatchResponse.FromString(message.data))
         return made
 
 

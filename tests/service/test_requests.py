@@ -50,6 +50,7 @@ COMMANDS = [
     (pb.Command(draw_tile=pb.DrawTile()), cmd.DrawTile()),
     (pb.Command(pass_turn=pb.Pass()), cmd.Pass()),
     (pb.Command(resign=pb.Resign()), cmd.Resign()),
+    (pb.Command(commit_entropy=pb.CommitEntropy(commitment=bytes(32))), cmd.CommitEntropy(bytes(32))),
     *(
         (play(*tile, number), cmd.PlayTile(tile, end))
         for tile in DOUBLE_SIX
@@ -242,7 +243,7 @@ def test_the_body_is_the_command_with_its_expected_version() -> None:
 def test_a_shared_device_may_say_who_resigns(number: tiles_pb2.Seat.ValueType, seat: Seat | None) -> None:
     """Unset: the seat on turn."""
     fields = requests.command_fields(submit(pb.Command(resign=pb.Resign(seat=number))))
-    assert fields.resigning is seat
+    assert fields.named_seat is seat
 
 
 def test_a_tile_of_zeros_is_the_double_blank() -> None:

@@ -1,11 +1,14 @@
 """Settings from the environment: sensible without any, and one clear sentence for each wrong one."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from service.settings import Settings, SettingsError, load_settings
+from tests.support.platform import Authority, Platform
+from tests.support.server import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +82,124 @@ def test_a_wrong_setting_is_one_sentence_that_names_its_variable(
     assert why in sentence
     assert "\n" not in sentence
     assert "pydantic" not in sentence
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Files to name in settings."""
+    authority = Authority()
+    certificate, key = authority.issue("localhost").write(tmp_path, "server")
+    _, other_key = authority.issue("localhost").write(tmp_path, "other")
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    Platform().settings(tmp_path)
+    return {
+        "CERT": str(certificate),
+        "KEY": str(key),
+        "OTHER": str(other_key),
+        "CA": str(tmp_path / "ca.pem"),
+        "JWKS": str(tmp_path / "jwks.json"),
+        "NONE": str(tmp_path / "none"),
+    }
+
+
+TLS = {"TLS_CERTIFICATE": "CERT", "TLS_KEY": "KEY"}
+JWT = {"AUTH": "platform", "JWKS_FILE": "JWKS", "JWT_ISSUER": "i", "JWT_AUDIENCE": "a"}
+CERTIFICATES = TLS | {"AUTH": "platform", "TLS_CLIENT_CA": "CA", "CLIENT_SCOPES": '{"lobby": ["match:create"]}'}
+EVERYWHERE = {"HOST": "0.0.0.0"}  # noqa: S104  what this is about
+
+POSSIBLE: list[dict[str, str]] = [
+    TLS,
+    TLS | {"HEALTH_PORT": "0", "TLS_CLIENT_CA": "CA"},
+    JWT,
+    JWT | {"JWKS_FILE": "", "JWKS_URL": "https://platform.example/jwks.json"},
+    JWT | {"JWKS_FILE": "", "JWKS_URL": "http://127.0.0.1:8080/jwks.json"},
+    CERTIFICATES,
+    CERTIFICATES | JWT | EVERYWHERE,
+    TLS | JWT | EVERYWHERE,
+]
+IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
+    (TLS | EVERYWHERE, "players are guests, so the address must be a loopback one"),
+    (JWT | EVERYWHERE, "without SPECBID_TLS_CERTIFICATE the address must be a loopback one"),
+    ({"TLS_CERTIFICATE": "CERT"}, "SPECBID_TLS_CERTIFICATE needs SPECBID_TLS_KEY"),
+    ({"TLS_KEY": "KEY"}, "SPECBID_TLS_KEY needs SPECBID_TLS_CERTIFICATE"),
+    ({"TLS_CLIENT_CA": "CA"}, "SPECBID_TLS_CLIENT_CA needs SPECBID_TLS_CERTIFICATE"),
+    ({"HEALTH_PORT": "0"}, "SPECBID_HEALTH_PORT needs SPECBID_TLS_CERTIFICATE"),
+    (TLS | {"HEALTH_PORT": "50051"}, "must differ"),
+    ({"METRICS_PORT": "50051"}, "must differ"),
+    (TLS | {"METRICS_PORT": "50052"}, "must differ"),
+    (TLS | {"TLS_KEY": "OTHER"}, "readable PEM files that belong together"),
+    (TLS | {"TLS_CERTIFICATE": "NONE"}, "readable PEM files that belong together"),
+    (TLS | {"TLS_CLIENT_CA": "NONE"}, "SPECBID_TLS_CLIENT_CA must be a readable PEM file"),
+    ({"AUTH": "platform"}, "SPECBID_AUTH=platform needs SPECBID_JWKS_FILE, SPECBID_JWKS_URL or SPECBID_CLIENT_SCOPES"),
+    (JWT | {"AUTH": "guest"}, "SPECBID_JWKS_FILE, SPECBID_JWT_ISSUER, SPECBID_JWT_AUDIENCE need SPECBID_AUTH=platform"),
+    (CERTIFICATES | {"AUTH": "guest"}, "SPECBID_CLIENT_SCOPES needs SPECBID_AUTH=platform"),
+    (JWT | {"JWKS_URL": "https://p.example"}, "only one of SPECBID_JWKS_FILE and SPECBID_JWKS_URL"),
+    (JWT | {"JWT_ISSUER": ""}, "SPECBID_JWKS_FILE needs SPECBID_JWT_ISSUER"),
+    (JWT | {"JWT_AUDIENCE": ""}, "SPECBID_JWKS_FILE needs SPECBID_JWT_AUDIENCE"),
+    (CERTIFICATES | {"JWT_ISSUER": "i"}, "SPECBID_JWT_ISSUER needs SPECBID_JWKS_FILE or SPECBID_JWKS_URL"),
+    (JWT | {"JWKS_FILE": "", "JWKS_URL": "http://p.example"}, "SPECBID_JWKS_URL must begin with https://"),
+    (JWT | {"JWKS_FILE": "", "JWKS_URL": "file:///etc/hosts"}, "SPECBID_JWKS_URL must begin with https://"),
+    (JWT | {"CLIENT_SCOPES": '{"lobby": ["match:create"]}'}, "SPECBID_CLIENT_SCOPES needs SPECBID_TLS_CLIENT_CA"),
+    (CERTIFICATES | {"CLIENT_SCOPES": '{"lobby": ["root"]}'}, "names unknown scopes: root"),
+    (CERTIFICATES | {"CLIENT_SCOPES": "lobby"}, "SPECBID_CLIENT_SCOPES must be a JSON object"),
+]
+
+
+def set_all(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], files: dict[str, str]) -> None:
+    """Set these variables, with the names of files in place; an empty one is not set."""
+    for name, text in settings.items():
+        if text:
+            monkeypatch.setenv(f"SPECBID_{name}", files.get(text, text))
+
+
+@pytest.mark.parametrize("settings", POSSIBLE)
+def test_settings_that_go_together_do(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], settings: dict[str, str]
+) -> None:
+    """TLS for guests of this machine, a platform here in the clear, a platform everywhere with TLS."""
+    set_all(monkeypatch, settings, files)
+    assert load_settings().auth == settings.get("AUTH", "guest")
+
+
+@pytest.mark.parametrize(("settings", "why"), IMPOSSIBLE)
+def test_settings_that_contradict_each_other_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], settings: dict[str, str], why: str
+) -> None:
+    """Which names the variables to change."""
+    set_all(monkeypatch, settings, files)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    sentence = str(caught.value)
+    assert sentence.startswith(("SPECBID_", "only one of SPECBID_"))
+    assert why in sentence
+    assert not {"\n", ";"} & set(sentence)
+    assert "pydantic" not in sentence
+
+
+def test_health_has_a_port_of_its_own_with_tls_only(monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
+    """50052 if none is named."""
+    assert load_settings().plain_health_port is None
+    set_all(monkeypatch, TLS, files)
+    assert load_settings().plain_health_port == 50_052
+    monkeypatch.setenv("SPECBID_HEALTH_PORT", "0")
+    assert load_settings().plain_health_port == 0
+
+
+def test_the_readme_lists_every_setting_with_its_default() -> None:
+    """And no other."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `SPECBID_(\w+)` \| (.*?) \|", text, re.MULTILINE))
+    defaults = {name.upper(): field.default for name, field in Settings.model_fields.items()}
+    assert set(listed) == set(defaults)
+    for name, default in defaults.items():
+        shown = (
+            str(default).lower()
+            if isinstance(default, bool)
+            else f"{default:g}"
+            if isinstance(default, float)
+            else str(default)
+        )
+        assert listed[name] == ("" if default in (None, {}) else f"`{shown}`"), name
 
 
 def test_all_wrong_settings_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

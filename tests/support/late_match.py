@@ -18,7 +18,7 @@ from engine.state import MatchState
 from engine.tiles import DOUBLE_SIX
 from engine.view import Audience
 from service.matches import token_hash
-from service.ports import Append, Credential
+from service.ports import Append, Credential, DealSecrets
 from service.store.sqlite import SqliteStore
 from service.system.time import ANCHOR_KEY, Anchor, boot_id, boot_ns
 
@@ -59,7 +59,15 @@ async def write_late_match(database: Path, *, deadline_in_seconds: float, wall_s
                 Credential(token_hash(token), MATCH_ID, audience) for audience, token in TOKENS.items() if not version
             )
             await store.append(
-                Append(MATCH_ID, version, step, state.due_ns, live=True, credentials=credentials),
+                Append(
+                    MATCH_ID,
+                    version,
+                    step,
+                    state.due_ns,
+                    live=True,
+                    credentials=credentials,
+                    deal=None if version else DealSecrets(bytes(32), bytes(32)),
+                ),
             )
     finally:
         await store.close()

@@ -5,11 +5,12 @@ Nothing here knows the rules: what is played is chosen from the legal actions of
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 from uuid import UUID
 
 import grpc
@@ -45,6 +46,7 @@ ENDS = {
     "N": tiles_pb2.END_NORTH,
     "S": tiles_pb2.END_SOUTH,
 }
+PATIENCE_SECONDS = 20.0
 MOST_COMMANDS = 5_000
 _ids = Random(2026)
 
@@ -94,8 +96,16 @@ class Viewer:
         """What goes with every call."""
         return (("authorization", f"Bearer {self.token}"),)
 
+    @property
+    def is_spectator(self) -> bool:
+        """Whether the token is a spectator's."""
+        return self.token.startswith("sbw_")
+
     async def update(self) -> pb.MatchUpdate:
-        """The answer of GetMatch."""
+        """The answer of GetMatch, or for a spectator what SpectateMatch begins with."""
+        if self.is_spectator:
+            async with self.watching() as call:
+                return await read_update(call)
         response = await self.stub.GetMatch(pb.GetMatchRequest(match_id=self.match_id), metadata=self.metadata)
         return response.update
 
@@ -128,7 +138,10 @@ class Viewer:
         return outcome.view
 
     def watch(self, after_version: int = 0) -> WatchCall:
-        """A WatchMatch stream."""
+        """A WatchMatch stream, or a spectator's stream read as one."""
+        if self.is_spectator:
+            spectating = pb.SpectateMatchRequest(match_id=self.match_id, after_version=after_version)
+            return cast("WatchCall", SpectatingCall(self.stub.SpectateMatch(spectating, metadata=self.metadata)))
         request = pb.WatchMatchRequest(match_id=self.match_id, after_version=after_version)
         return self.stub.WatchMatch(request, metadata=self.metadata)
 
@@ -153,6 +166,23 @@ class Viewer:
             call.cancel()
 
 
+class SpectatingCall:
+    """A SpectateMatch stream whose messages are read as those of WatchMatch: their fields share numbers."""
+
+    def __init__(self, call: grpc.aio.UnaryStreamCall[pb.SpectateMatchRequest, pb.SpectateMatchResponse]) -> None:
+        self._call = call
+
+    async def read(self) -> object:
+        """The next message."""
+        response = await self._call.read()
+        if isinstance(response, pb.SpectateMatchResponse):
+            return pb.WatchMatchResponse.FromString(response.SerializeToString())
+        return response
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._call, name)
+
+
 def in_stream(command: cmd.Command, *, command_id: str = "", version: int | None = None) -> pb.PlayMatchRequest:
     """A command for a PlayMatch stream."""
     envelope = pb.PlayMatchCommand(command_id=command_id or new_id(), expected_version=version, command=command)
@@ -172,6 +202,20 @@ async def read_play(call: PlayCall) -> pb.PlayMatchResponse:
     response = await call.read()
     assert isinstance(response, pb.PlayMatchResponse), "the stream has ended"
     return response
+
+
+class Readable(Protocol):
+    """The reading half of a stream."""
+
+    async def read(self) -> object:
+        """The next message, or EOF."""
+
+
+async def read_to_end(call: Readable) -> None:
+    """Read whatever still comes. Raises the stream's error."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await call.read() is not grpc.aio.EOF:
+            pass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from engine.clock import Arrival
@@ -12,12 +12,14 @@ from engine.events import Step
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
 from service.core import Core
+from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
 from service.metrics import Metrics
 from service.ports import (
     Append,
     CommandRecord,
     Credential,
+    DealSecrets,
     DueMatch,
     DuplicateCommandError,
     DuplicateRequestError,
@@ -25,6 +27,7 @@ from service.ports import (
     LedgerRow,
     SeatRequest,
     StoreUnavailableError,
+    UnknownTokenError,
     VersionConflictError,
 )
 from service.settings import Settings
@@ -52,13 +55,24 @@ class VirtualClock:
 
 
 class ScriptedEntropy(SystemEntropy):
-    """Real tokens and ids; deals are `order` when it is set, else shuffled with `chance`."""
+    """Real tokens and ids, secrets from a seed.
+
+    `shuffle` stands in for the service's own: `order` when it is set, else shuffled with `chance`, whose deals are the
+    same in every run although match ids are not; when `is_fair` it is the service's own.
+    """
 
     def __init__(self, seed: int = 1) -> None:
         self.chance = Random(seed)
+        self.secrets = Random(seed)
         self.order: tuple[Tile, ...] | None = None
+        self.is_fair = False
 
-    def deal(self) -> tuple[Tile, ...]:
+    def secret(self) -> bytes:
+        return self.secrets.randbytes(32)
+
+    def shuffle(self, key: bytes) -> tuple[Tile, ...]:
+        if self.is_fair:
+            return fair_order(key)
         if self.order is not None:
             return self.order
         shuffled = list(DOUBLE_SIX)
@@ -80,6 +94,7 @@ class MemoryStore:
     credentials: dict[bytes, Credential] = field(default_factory=dict)
     requests: dict[str, SeatRequest] = field(default_factory=dict)
     invites: dict[bytes, str] = field(default_factory=dict)
+    deals: dict[str, DealSecrets] = field(default_factory=dict)
     beats: list[Heartbeat] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)
     is_down: bool = False
@@ -111,6 +126,18 @@ class MemoryStore:
         self._require()
         self.credentials[credential.token_hash] = credential
 
+    async def replace_credential(self, token_hash: bytes, by: bytes) -> None:
+        self._require()
+        old = self.credentials.pop(token_hash, None)
+        if old is None:
+            raise UnknownTokenError
+        self.credentials[by] = replace(old, token_hash=by)
+
+    async def holds(self, match_id: str, audience: Audience, subject: str) -> bool:
+        self._require()
+        found = (match_id, audience, subject)
+        return any(found == (known.match_id, known.audience, known.subject) for known in self.credentials.values())
+
     async def seat_request(self, request_id: str) -> SeatRequest | None:
         self._require()
         return self.requests.get(request_id)
@@ -118,6 +145,11 @@ class MemoryStore:
     async def match_for_invite(self, invite_hash: bytes) -> str | None:
         self._require()
         return self.invites.get(invite_hash)
+
+    async def deal_secrets(self, match_id: str) -> DealSecrets | None:
+        """A match that was put here by hand has secrets of zeros."""
+        self._require()
+        return self.deals.get(match_id, DealSecrets(bytes(32), bytes(32)))
 
     async def live_matches(self) -> Sequence[DueMatch]:
         self._require()
@@ -167,6 +199,8 @@ class MemoryStore:
             self.requests[change.seat_request.request_id] = change.seat_request
         if change.invite_hash is not None:
             self.invites[change.invite_hash] = change.match_id
+        if change.deal is not None:
+            self.deals[change.match_id] = change.deal
 
 
 @dataclass
@@ -187,6 +221,7 @@ class Process:
             bus=self.bus,
             entropy=self.entropy,
             metrics=self.metrics,
+            shuffle=self.entropy.shuffle,
         )
         self.matches = self.core.matches
 

@@ -23,6 +23,17 @@ START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 
 
+MANY = 1_000_000
+UNHURRIED = Settings(commands_per_second=MANY, reads_per_second=MANY, guests_per_second=MANY, spectator_streams=1000)
+"""Limits out of the way of tests that play as fast as they can, and share a spectator's token."""
+UNHURRIED_ENVIRONMENT = {
+    "SPECBID_COMMANDS_PER_SECOND": str(MANY),
+    "SPECBID_READS_PER_SECOND": str(MANY),
+    "SPECBID_GUESTS_PER_SECOND": str(MANY),
+    "SPECBID_SPECTATOR_STREAMS": "1000",
+}
+
+
 @dataclass(frozen=True)
 class Server:
     """A service in this process, a channel to it, and the chance that deals in it."""
@@ -49,23 +60,29 @@ class Server:
 
 
 @asynccontextmanager
-async def served(database: Path, *, seed: int = 1, drain_seconds: float = 0.0) -> AsyncIterator[Server]:
+async def served(
+    database: Path, *, seed: int = 1, drain_seconds: float = 0.0, chosen: Settings = UNHURRIED
+) -> AsyncIterator[Server]:
     """Runs the service on free ports and on this file; leaving drains it, and only then hangs up."""
     entropy = ScriptedEntropy(seed)
-    settings = Settings(port=0, metrics_port=0, database=database, drain_seconds=drain_seconds)
-    async with AsyncExitStack() as hung_up:
-        with patch.object(wiring, "SystemEntropy", lambda: entropy):
-            async with wiring.serving(settings) as service:
-                channel = grpc.aio.insecure_channel(service.addresses.grpc)
-                hung_up.push_async_callback(channel.close)
-                yield Server(service, channel, entropy)
+    free = {"port": 0, "metrics_port": 0, "health_port": 0}
+    settings = chosen.model_copy(update={**free, "database": database, "drain_seconds": drain_seconds})
+    async with AsyncExitStack() as hung_up, AsyncExitStack() as running:
+        with (  # only while it is made: other tests of this process may make another one
+            patch.object(wiring, "SystemEntropy", lambda: entropy),
+            patch.object(wiring, "fair_order", entropy.shuffle),
+        ):
+            service = await running.enter_async_context(wiring.serving(settings))
+        channel = grpc.aio.insecure_channel(service.addresses.grpc)
+        hung_up.push_async_callback(channel.close)
+        yield Server(service, channel, entropy)
 
 
 def environment(database: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """The environment of a service process: free ports unless these settings say otherwise."""
     usual = {"SPECBID_DATABASE": str(database), "SPECBID_PORT": "0", "SPECBID_METRICS_PORT": "0"}
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("SPECBID_")}
-    return inherited | usual | {f"SPECBID_{name}": text for name, text in settings.items()}
+    return inherited | usual | UNHURRIED_ENVIRONMENT | {f"SPECBID_{name}": text for name, text in settings.items()}
 
 
 @dataclass

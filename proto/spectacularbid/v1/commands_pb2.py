@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from spectacularbid.v1 import tiles_pb2 as spectacularbid_dot_v1_dot_tiles__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n spectacularbid/v1/commands.proto\x12\x11spectacularbid.v1\x1a\x1dspectacularbid/v1/tiles.proto\"\xaf\x04\n\x07\x43ommand\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.spectacularbid.v1.StartH\x00\x12\x35\n\x0e\x63ontinue_round\x18\x02 \x01(\x0b\x32\x1b.spectacularbid.v1.ContinueH\x00\x12+\n\x06reveal\x18\x03 \x01(\x0b\x32\x19.spectacularbid.v1.RevealH\x00\x12<\n\x0f\x64\x65\x63line_bidding\x18\x04 \x01(\x0b\x32!.spectacularbid.v1.DeclineBiddingH\x00\x12*\n\x08make_bid\x18\x05 \x01(\x0b\x32\x16.spectacularbid.v1.BidH\x00\x12-\n\traise_bid\x18\x06 \x01(\x0b\x32\x18.spectacularbid.v1.RaiseH\x00\x12\x32\n\naccept_bid\x18\x07 \x01(\x0b\x32\x1c.spectacularbid.v1.AcceptBidH\x00\x12\x30\n\tplay_tile\x18\x08 \x01(\x0b\x32\x1b.spectacularbid.v1.PlayTileH\x00\x12\x30\n\tdraw_tile\x18\t \x01(\x0b\x32\x1b.spectacularbid.v1.DrawTileH\x00\x12,\n\tpass_turn\x18\n \x01(\x0b\x32\x17.spectacularbid.v1.PassH\x00\x12+\n\x06resign\x18\x0b \x01(\x0b\x32\x19.spectacularbid.v1.ResignH\x00\x42\t\n\x07\x63ommand\"\x07\n\x05Start\"\n\n\x08\x43ontinue\"\x08\n\x06Reveal\"\x10\n\x0e\x44\x65\x63lineBidding\"\x15\n\x03\x42id\x12\x0e\n\x06points\x18\x01 \x01(\x05\"\x17\n\x05Raise\x12\x0e\n\x06points\x18\x01 \x01(\x05\"\x0b\n\tAcceptBid\"V\n\x08PlayTile\x12%\n\x04tile\x18\x01 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12#\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x16.spectacularbid.v1.End\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"/\n\x06Resign\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seatb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n spectacularbid/v1/commands.proto\x12\x11spectacularbid.v1\x1a\x1dspectacularbid/v1/tiles.proto\"\xeb\x04\n\x07\x43ommand\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.spectacularbid.v1.StartH\x00\x12\x35\n\x0e\x63ontinue_round\x18\x02 \x01(\x0b\x32\x1b.spectacularbid.v1.ContinueH\x00\x12+\n\x06reveal\x18\x03 \x01(\x0b\x32\x19.spectacularbid.v1.RevealH\x00\x12<\n\x0f\x64\x65\x63line_bidding\x18\x04 \x01(\x0b\x32!.spectacularbid.v1.DeclineBiddingH\x00\x12*\n\x08make_bid\x18\x05 \x01(\x0b\x32\x16.spectacularbid.v1.BidH\x00\x12-\n\traise_bid\x18\x06 \x01(\x0b\x32\x18.spectacularbid.v1.RaiseH\x00\x12\x32\n\naccept_bid\x18\x07 \x01(\x0b\x32\x1c.spectacularbid.v1.AcceptBidH\x00\x12\x30\n\tplay_tile\x18\x08 \x01(\x0b\x32\x1b.spectacularbid.v1.PlayTileH\x00\x12\x30\n\tdraw_tile\x18\t \x01(\x0b\x32\x1b.spectacularbid.v1.DrawTileH\x00\x12,\n\tpass_turn\x18\n \x01(\x0b\x32\x17.spectacularbid.v1.PassH\x00\x12+\n\x06resign\x18\x0b \x01(\x0b\x32\x19.spectacularbid.v1.ResignH\x00\x12:\n\x0e\x63ommit_entropy\x18\x0c \x01(\x0b\x32 .spectacularbid.v1.CommitEntropyH\x00\x42\t\n\x07\x63ommand\"Y\n\x05Start\x12\x14\n\x07\x65ntropy\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x12\x1b\n\x0esecond_entropy\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x42\n\n\x08_entropyB\x11\n\x0f_second_entropy\"\n\n\x08\x43ontinue\"\x08\n\x06Reveal\"\x10\n\x0e\x44\x65\x63lineBidding\"\x15\n\x03\x42id\x12\x0e\n\x06points\x18\x01 \x01(\x05\"\x17\n\x05Raise\x12\x0e\n\x06points\x18\x01 \x01(\x05\"\x0b\n\tAcceptBid\"V\n\x08PlayTile\x12%\n\x04tile\x18\x01 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12#\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x16.spectacularbid.v1.End\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"/\n\x06Resign\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\"J\n\rCommitEntropy\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\x12%\n\x04seat\x18\x02 \x01(\x0e\x32\x17.spectacularbid.v1.Seatb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,27 +33,29 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'spectacularbid.v1.commands_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COMMAND']._serialized_start=87
-  _globals['_COMMAND']._serialized_end=646
-  _globals['_START']._serialized_start=648
-  _globals['_START']._serialized_end=655
-  _globals['_CONTINUE']._serialized_start=657
-  _globals['_CONTINUE']._serialized_end=667
-  _globals['_REVEAL']._serialized_start=669
-  _globals['_REVEAL']._serialized_end=677
-  _globals['_DECLINEBIDDING']._serialized_start=679
-  _globals['_DECLINEBIDDING']._serialized_end=695
-  _globals['_BID']._serialized_start=697
-  _globals['_BID']._serialized_end=718
-  _globals['_RAISE']._serialized_start=720
-  _globals['_RAISE']._serialized_end=743
-  _globals['_ACCEPTBID']._serialized_start=745
-  _globals['_ACCEPTBID']._serialized_end=756
-  _globals['_PLAYTILE']._serialized_start=758
-  _globals['_PLAYTILE']._serialized_end=844
-  _globals['_DRAWTILE']._serialized_start=846
-  _globals['_DRAWTILE']._serialized_end=856
-  _globals['_PASS']._serialized_start=858
-  _globals['_PASS']._serialized_end=864
-  _globals['_RESIGN']._serialized_start=866
-  _globals['_RESIGN']._serialized_end=913
+  _globals['_COMMAND']._serialized_end=706
+  _globals['_START']._serialized_start=708
+  _globals['_START']._serialized_end=797
+  _globals['_CONTINUE']._serialized_start=799
+  _globals['_CONTINUE']._serialized_end=809
+  _globals['_REVEAL']._serialized_start=811
+  _globals['_REVEAL']._serialized_end=819
+  _globals['_DECLINEBIDDING']._serialized_start=821
+  _globals['_DECLINEBIDDING']._serialized_end=837
+  _globals['_BID']._serialized_start=839
+  _globals['_BID']._serialized_end=860
+  _globals['_RAISE']._serialized_start=862
+  _globals['_RAISE']._serialized_end=885
+  _globals['_ACCEPTBID']._serialized_start=887
+  _globals['_ACCEPTBID']._serialized_end=898
+  _globals['_PLAYTILE']._serialized_start=900
+  _globals['_PLAYTILE']._serialized_end=986
+  _globals['_DRAWTILE']._serialized_start=988
+  _globals['_DRAWTILE']._serialized_end=998
+  _globals['_PASS']._serialized_start=1000
+  _globals['_PASS']._serialized_end=1006
+  _globals['_RESIGN']._serialized_start=1008
+  _globals['_RESIGN']._serialized_end=1055
+  _globals['_COMMITENTROPY']._serialized_start=1057
+  _globals['_COMMITENTROPY']._serialized_end=1131
 # @@protoc_insertion_point(module_scope)

@@ -34,6 +34,7 @@ class Command(_message.Message):
     DRAW_TILE_FIELD_NUMBER: _builtins.int
     PASS_TURN_FIELD_NUMBER: _builtins.int
     RESIGN_FIELD_NUMBER: _builtins.int
+    COMMIT_ENTROPY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def start(self) -> Global___Start:
         """Ready for the first round. Online both seats must send it."""
@@ -78,6 +79,10 @@ class Command(_message.Message):
     def resign(self) -> Global___Resign:
         """Give the match up. Legal at any time after the first round began."""
 
+    @_builtins.property
+    def commit_entropy(self) -> Global___CommitEntropy:
+        """Take part in the deal: commit to own entropy, before the own Start."""
+
     def __init__(
         self,
         *,
@@ -92,12 +97,13 @@ class Command(_message.Message):
         draw_tile: Global___DrawTile | None = ...,
         pass_turn: Global___Pass | None = ...,
         resign: Global___Resign | None = ...,
+        commit_entropy: Global___CommitEntropy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accept_bid", b"accept_bid", "command", b"command", "continue_round", b"continue_round", "decline_bidding", b"decline_bidding", "draw_tile", b"draw_tile", "make_bid", b"make_bid", "pass_turn", b"pass_turn", "play_tile", b"play_tile", "raise_bid", b"raise_bid", "resign", b"resign", "reveal", b"reveal", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accept_bid", b"accept_bid", "command", b"command", "commit_entropy", b"commit_entropy", "continue_round", b"continue_round", "decline_bidding", b"decline_bidding", "draw_tile", b"draw_tile", "make_bid", b"make_bid", "pass_turn", b"pass_turn", "play_tile", b"play_tile", "raise_bid", b"raise_bid", "resign", b"resign", "reveal", b"reveal", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_bid", b"accept_bid", "command", b"command", "continue_round", b"continue_round", "decline_bidding", b"decline_bidding", "draw_tile", b"draw_tile", "make_bid", b"make_bid", "pass_turn", b"pass_turn", "play_tile", b"play_tile", "raise_bid", b"raise_bid", "resign", b"resign", "reveal", b"reveal", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_bid", b"accept_bid", "command", b"command", "commit_entropy", b"commit_entropy", "continue_round", b"continue_round", "decline_bidding", b"decline_bidding", "draw_tile", b"draw_tile", "make_bid", b"make_bid", "pass_turn", b"pass_turn", "play_tile", b"play_tile", "raise_bid", b"raise_bid", "resign", b"resign", "reveal", b"reveal", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_command: _TypeAlias = _typing.Literal["start", "continue_round", "reveal", "decline_bidding", "make_bid", "raise_bid", "accept_bid", "play_tile", "draw_tile", "pass_turn", "resign"]  # noqa: Y015
+    _WhichOneofReturnType_command: _TypeAlias = _typing.Literal["start", "continue_round", "reveal", "decline_bidding", "make_bid", "raise_bid", "accept_bid", "play_tile", "draw_tile", "pass_turn", "resign", "commit_entropy"]  # noqa: Y015
     _WhichOneofArgType_command: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_command) -> _WhichOneofReturnType_command | None: ...
 
@@ -105,18 +111,36 @@ Global___Command: _TypeAlias = Command  # noqa: Y015
 
 @_typing.final
 class Start(_message.Message):
-    """Ready for the first round."""
+    """Ready for the first round. A seat that committed to entropy opens it here; another one sends none. What does not match
+    is INVALID_ARGUMENT and changes nothing.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ENTROPY_FIELD_NUMBER: _builtins.int
+    SECOND_ENTROPY_FIELD_NUMBER: _builtins.int
+    entropy: _builtins.bytes
+    """The 32 bytes that the seat committed to; on a shared device those of seat ONE."""
+    second_entropy: _builtins.bytes
+    """Shared device only: the 32 bytes that seat TWO committed to."""
     def __init__(
         self,
+        *,
+        entropy: _builtins.bytes | None = ...,
+        second_entropy: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entropy", b"_entropy", "_second_entropy", b"_second_entropy", "entropy", b"entropy", "second_entropy", b"second_entropy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entropy", b"_entropy", "_second_entropy", b"_second_entropy", "entropy", b"entropy", "second_entropy", b"second_entropy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__entropy: _TypeAlias = _typing.Literal["entropy"]  # noqa: Y015
+    _WhichOneofArgType__entropy: _TypeAlias = _typing.Literal["_entropy", b"_entropy"]  # noqa: Y015
+    _WhichOneofReturnType__second_entropy: _TypeAlias = _typing.Literal["second_entropy"]  # noqa: Y015
+    _WhichOneofArgType__second_entropy: _TypeAlias = _typing.Literal["_second_entropy", b"_second_entropy"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entropy) -> _WhichOneofReturnType__entropy | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__second_entropy) -> _WhichOneofReturnType__second_entropy | None: ...
 
 Global___Start: _TypeAlias = Start  # noqa: Y015
 
@@ -317,3 +341,32 @@ class Resign(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Resign: _TypeAlias = Resign  # noqa: Y015
+
+@_typing.final
+class CommitEntropy(_message.Message):
+    """Commit to 32 random bytes of the player's own, which then take part in every deal of the match. Allowed until the own
+    Start, which must open them, and until the other seat has opened its own; a later commitment replaces an earlier one.
+    To be safe from the service and the opponent together, send Start only when the other seat has committed or is ready.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITMENT_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    commitment: _builtins.bytes
+    """SHA-256, 32 bytes, over the match id, the seat and the entropy as docs/FAIR-DEAL.md says."""
+    seat: _tiles_pb2.Seat.ValueType
+    """Shared device only: whose. Unset: seat ONE's. Online the token decides and this must be unset."""
+    def __init__(
+        self,
+        *,
+        commitment: _builtins.bytes = ...,
+        seat: _tiles_pb2.Seat.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommitEntropy: _TypeAlias = CommitEntropy  # noqa: Y015

@@ -66,6 +66,8 @@ class _AbortReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbortReas
     """A proven timing failure of the service."""
     ABORT_REASON_OPERATOR: _AbortReason.ValueType  # 4
     """An operator ended it."""
+    ABORT_REASON_DEAL_NOT_OPENED: _AbortReason.ValueType  # 5
+    """A seat committed to entropy and did not open it within the start timeout. Nothing was dealt."""
 
 class AbortReason(_AbortReason, metaclass=_AbortReasonEnumTypeWrapper):
     """Why a match ended without a result."""
@@ -80,6 +82,8 @@ ABORT_REASON_TIMING_FAILURE: AbortReason.ValueType  # 3
 """A proven timing failure of the service."""
 ABORT_REASON_OPERATOR: AbortReason.ValueType  # 4
 """An operator ended it."""
+ABORT_REASON_DEAL_NOT_OPENED: AbortReason.ValueType  # 5
+"""A seat committed to entropy and did not open it within the start timeout. Nothing was dealt."""
 Global___AbortReason: _TypeAlias = AbortReason  # noqa: Y015
 
 @_typing.final
@@ -109,6 +113,7 @@ class Event(_message.Message):
     MATCH_ABORTED_FIELD_NUMBER: _builtins.int
     CLOCKS_SUSPENDED_FIELD_NUMBER: _builtins.int
     CLOCKS_RESUMED_FIELD_NUMBER: _builtins.int
+    ENTROPY_COMMITTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def match_created(self) -> Global___MatchCreated:
         """The match exists."""
@@ -193,6 +198,10 @@ class Event(_message.Message):
     def clocks_resumed(self) -> Global___ClocksResumed:
         """The clocks go on where they stood."""
 
+    @_builtins.property
+    def entropy_committed(self) -> Global___EntropyCommitted:
+        """A seat committed to entropy of its own."""
+
     def __init__(
         self,
         *,
@@ -217,12 +226,13 @@ class Event(_message.Message):
         match_aborted: Global___MatchAborted | None = ...,
         clocks_suspended: Global___ClocksSuspended | None = ...,
         clocks_resumed: Global___ClocksResumed | None = ...,
+        entropy_committed: Global___EntropyCommitted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bid_accepted", b"bid_accepted", "bid_made", b"bid_made", "bidding_declined", b"bidding_declined", "clock_started", b"clock_started", "clock_stopped", b"clock_stopped", "clocks_resumed", b"clocks_resumed", "clocks_suspended", b"clocks_suspended", "continue_timed_out", b"continue_timed_out", "event", b"event", "hand_revealed", b"hand_revealed", "handover_opened", b"handover_opened", "match_aborted", b"match_aborted", "match_created", b"match_created", "match_won", b"match_won", "passed", b"passed", "player_ready", b"player_ready", "player_seated", b"player_seated", "round_blocked", b"round_blocked", "round_dealt", b"round_dealt", "round_dominoed", b"round_dominoed", "tile_drawn", b"tile_drawn", "tile_played", b"tile_played"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bid_accepted", b"bid_accepted", "bid_made", b"bid_made", "bidding_declined", b"bidding_declined", "clock_started", b"clock_started", "clock_stopped", b"clock_stopped", "clocks_resumed", b"clocks_resumed", "clocks_suspended", b"clocks_suspended", "continue_timed_out", b"continue_timed_out", "entropy_committed", b"entropy_committed", "event", b"event", "hand_revealed", b"hand_revealed", "handover_opened", b"handover_opened", "match_aborted", b"match_aborted", "match_created", b"match_created", "match_won", b"match_won", "passed", b"passed", "player_ready", b"player_ready", "player_seated", b"player_seated", "round_blocked", b"round_blocked", "round_dealt", b"round_dealt", "round_dominoed", b"round_dominoed", "tile_drawn", b"tile_drawn", "tile_played", b"tile_played"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bid_accepted", b"bid_accepted", "bid_made", b"bid_made", "bidding_declined", b"bidding_declined", "clock_started", b"clock_started", "clock_stopped", b"clock_stopped", "clocks_resumed", b"clocks_resumed", "clocks_suspended", b"clocks_suspended", "continue_timed_out", b"continue_timed_out", "event", b"event", "hand_revealed", b"hand_revealed", "handover_opened", b"handover_opened", "match_aborted", b"match_aborted", "match_created", b"match_created", "match_won", b"match_won", "passed", b"passed", "player_ready", b"player_ready", "player_seated", b"player_seated", "round_blocked", b"round_blocked", "round_dealt", b"round_dealt", "round_dominoed", b"round_dominoed", "tile_drawn", b"tile_drawn", "tile_played", b"tile_played"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bid_accepted", b"bid_accepted", "bid_made", b"bid_made", "bidding_declined", b"bidding_declined", "clock_started", b"clock_started", "clock_stopped", b"clock_stopped", "clocks_resumed", b"clocks_resumed", "clocks_suspended", b"clocks_suspended", "continue_timed_out", b"continue_timed_out", "entropy_committed", b"entropy_committed", "event", b"event", "hand_revealed", b"hand_revealed", "handover_opened", b"handover_opened", "match_aborted", b"match_aborted", "match_created", b"match_created", "match_won", b"match_won", "passed", b"passed", "player_ready", b"player_ready", "player_seated", b"player_seated", "round_blocked", b"round_blocked", "round_dealt", b"round_dealt", "round_dominoed", b"round_dominoed", "tile_drawn", b"tile_drawn", "tile_played", b"tile_played"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["match_created", "player_seated", "player_ready", "continue_timed_out", "round_dealt", "handover_opened", "hand_revealed", "clock_started", "clock_stopped", "bidding_declined", "bid_made", "bid_accepted", "tile_played", "tile_drawn", "passed", "round_dominoed", "round_blocked", "match_won", "match_aborted", "clocks_suspended", "clocks_resumed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["match_created", "player_seated", "player_ready", "continue_timed_out", "round_dealt", "handover_opened", "hand_revealed", "clock_started", "clock_stopped", "bidding_declined", "bid_made", "bid_accepted", "tile_played", "tile_drawn", "passed", "round_dominoed", "round_blocked", "match_won", "match_aborted", "clocks_suspended", "clocks_resumed", "entropy_committed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -275,6 +285,32 @@ class PlayerSeated(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlayerSeated: _TypeAlias = PlayerSeated  # noqa: Y015
+
+@_typing.final
+class EntropyCommitted(_message.Message):
+    """A seat takes part in the deal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    COMMITMENT_FIELD_NUMBER: _builtins.int
+    seat: _tiles_pb2.Seat.ValueType
+    """The seat."""
+    commitment: _builtins.bytes
+    """Its commitment, 32 bytes."""
+    def __init__(
+        self,
+        *,
+        seat: _tiles_pb2.Seat.ValueType = ...,
+        commitment: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EntropyCommitted: _TypeAlias = EntropyCommitted  # noqa: Y015
 
 @_typing.final
 class PlayerReady(_message.Message):

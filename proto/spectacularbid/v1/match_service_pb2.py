@@ -24,60 +24,75 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from spectacularbid.v1 import commands_pb2 as spectacularbid_dot_v1_dot_commands__pb2
+from spectacularbid.v1 import deal_pb2 as spectacularbid_dot_v1_dot_deal__pb2
 from spectacularbid.v1 import events_pb2 as spectacularbid_dot_v1_dot_events__pb2
 from spectacularbid.v1 import outcomes_pb2 as spectacularbid_dot_v1_dot_outcomes__pb2
 from spectacularbid.v1 import views_pb2 as spectacularbid_dot_v1_dot_views__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%spectacularbid/v1/match_service.proto\x12\x11spectacularbid.v1\x1a\x1egoogle/protobuf/duration.proto\x1a spectacularbid/v1/commands.proto\x1a\x1espectacularbid/v1/events.proto\x1a spectacularbid/v1/outcomes.proto\x1a\x1dspectacularbid/v1/views.proto\"\xee\x01\n\x12\x43reateMatchRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12*\n\x04mode\x18\x03 \x01(\x0e\x32\x1c.spectacularbid.v1.MatchMode\x12\x1b\n\x13second_display_name\x18\x04 \x01(\t\x12\x33\n\x10\x63ontinue_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\rstart_timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x94\x01\n\x13\x43reateMatchResponse\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12\x13\n\x0binvite_code\x18\x03 \x01(\t\x12\x17\n\x0fspectator_token\x18\x04 \x01(\t\x12.\n\x06update\x18\x05 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"Q\n\x10JoinMatchRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0binvite_code\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\"d\n\x11JoinMatchResponse\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12.\n\x06update\x18\x03 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"#\n\x0fGetMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"B\n\x10GetMatchResponse\x12.\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"\xdd\x01\n\x0bMatchUpdate\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.spectacularbid.v1.MatchView\x12(\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x18.spectacularbid.v1.Event\x12\x17\n\x0f\x65vents_complete\x18\x03 \x01(\x08\x12\x1b\n\x13service_now_unix_ns\x18\x04 \x01(\x03\x12\x13\n\x0bview_digest\x18\x05 \x01(\x0c\x12-\n\x08presence\x18\x06 \x01(\x0b\x32\x1b.spectacularbid.v1.Presence\".\n\x08Presence\x12\x10\n\x08seat_one\x18\x01 \x01(\x08\x12\x10\n\x08seat_two\x18\x02 \x01(\x08\"<\n\x11WatchMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\xb8\x01\n\x12WatchMatchResponse\x12\x30\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdateH\x00\x12\x31\n\theartbeat\x18\x02 \x01(\x0b\x32\x1c.spectacularbid.v1.HeartbeatH\x00\x12\x32\n\ngoing_away\x18\x03 \x01(\x0b\x32\x1c.spectacularbid.v1.GoingAwayH\x00\x42\t\n\x07message\"9\n\tHeartbeat\x12\x1b\n\x13service_now_unix_ns\x18\x01 \x01(\x03\x12\x0f\n\x07version\x18\x02 \x01(\x03\")\n\tGoingAway\x12\x1c\n\x14resume_after_version\x18\x01 \x01(\x03\"\x9d\x01\n\x14SubmitCommandRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x12\n\ncommand_id\x18\x02 \x01(\t\x12\x1d\n\x10\x65xpected_version\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12+\n\x07\x63ommand\x18\x04 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandB\x13\n\x11_expected_version\"K\n\x15SubmitCommandResponse\x12\x32\n\x07outcome\x18\x01 \x01(\x0b\x32!.spectacularbid.v1.CommandOutcome\"\x87\x01\n\x10PlayMatchRequest\x12\x30\n\x04open\x18\x01 \x01(\x0b\x32 .spectacularbid.v1.PlayMatchOpenH\x00\x12\x36\n\x07\x63ommand\x18\x02 \x01(\x0b\x32#.spectacularbid.v1.PlayMatchCommandH\x00\x42\t\n\x07message\"8\n\rPlayMatchOpen\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\x87\x01\n\x10PlayMatchCommand\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x1d\n\x10\x65xpected_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12+\n\x07\x63ommand\x18\x03 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandB\x13\n\x11_expected_version\"\x9f\x02\n\x11PlayMatchResponse\x12\x30\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdateH\x00\x12\x34\n\x07outcome\x18\x02 \x01(\x0b\x32!.spectacularbid.v1.CommandOutcomeH\x00\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1f.spectacularbid.v1.CommandErrorH\x00\x12\x31\n\theartbeat\x18\x04 \x01(\x0b\x32\x1c.spectacularbid.v1.HeartbeatH\x00\x12\x32\n\ngoing_away\x18\x05 \x01(\x0b\x32\x1c.spectacularbid.v1.GoingAwayH\x00\x42\t\n\x07message\"\x81\x01\n\x0c\x43ommandError\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12.\n\x0bretry_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"%\n\x11LeaveMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"D\n\x12LeaveMatchResponse\x12.\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate2\x91\x05\n\x0cMatchService\x12\\\n\x0b\x43reateMatch\x12%.spectacularbid.v1.CreateMatchRequest\x1a&.spectacularbid.v1.CreateMatchResponse\x12V\n\tJoinMatch\x12#.spectacularbid.v1.JoinMatchRequest\x1a$.spectacularbid.v1.JoinMatchResponse\x12S\n\x08GetMatch\x12\".spectacularbid.v1.GetMatchRequest\x1a#.spectacularbid.v1.GetMatchResponse\x12[\n\nWatchMatch\x12$.spectacularbid.v1.WatchMatchRequest\x1a%.spectacularbid.v1.WatchMatchResponse0\x01\x12\x62\n\rSubmitCommand\x12\'.spectacularbid.v1.SubmitCommandRequest\x1a(.spectacularbid.v1.SubmitCommandResponse\x12Z\n\tPlayMatch\x12#.spectacularbid.v1.PlayMatchRequest\x1a$.spectacularbid.v1.PlayMatchResponse(\x01\x30\x01\x12Y\n\nLeaveMatch\x12$.spectacularbid.v1.LeaveMatchRequest\x1a%.spectacularbid.v1.LeaveMatchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%spectacularbid/v1/match_service.proto\x12\x11spectacularbid.v1\x1a\x1egoogle/protobuf/duration.proto\x1a spectacularbid/v1/commands.proto\x1a\x1cspectacularbid/v1/deal.proto\x1a\x1espectacularbid/v1/events.proto\x1a spectacularbid/v1/outcomes.proto\x1a\x1dspectacularbid/v1/views.proto\"\xee\x01\n\x12\x43reateMatchRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12*\n\x04mode\x18\x03 \x01(\x0e\x32\x1c.spectacularbid.v1.MatchMode\x12\x1b\n\x13second_display_name\x18\x04 \x01(\t\x12\x33\n\x10\x63ontinue_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\rstart_timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xaf\x01\n\x13\x43reateMatchResponse\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12\x13\n\x0binvite_code\x18\x03 \x01(\t\x12\x17\n\x0fspectator_token\x18\x04 \x01(\t\x12.\n\x06update\x18\x05 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\x12\x19\n\x11server_commitment\x18\x06 \x01(\x0c\"j\n\x10JoinMatchRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0binvite_code\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x17\n\x0fseat_commitment\x18\x04 \x01(\x0c\"d\n\x11JoinMatchResponse\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12.\n\x06update\x18\x03 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"#\n\x0fGetMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"B\n\x10GetMatchResponse\x12.\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"\xdd\x01\n\x0bMatchUpdate\x12*\n\x04view\x18\x01 \x01(\x0b\x32\x1c.spectacularbid.v1.MatchView\x12(\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x18.spectacularbid.v1.Event\x12\x17\n\x0f\x65vents_complete\x18\x03 \x01(\x08\x12\x1b\n\x13service_now_unix_ns\x18\x04 \x01(\x03\x12\x13\n\x0bview_digest\x18\x05 \x01(\x0c\x12-\n\x08presence\x18\x06 \x01(\x0b\x32\x1b.spectacularbid.v1.Presence\".\n\x08Presence\x12\x10\n\x08seat_one\x18\x01 \x01(\x08\x12\x10\n\x08seat_two\x18\x02 \x01(\x08\"<\n\x11WatchMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\xb8\x01\n\x12WatchMatchResponse\x12\x30\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdateH\x00\x12\x31\n\theartbeat\x18\x02 \x01(\x0b\x32\x1c.spectacularbid.v1.HeartbeatH\x00\x12\x32\n\ngoing_away\x18\x03 \x01(\x0b\x32\x1c.spectacularbid.v1.GoingAwayH\x00\x42\t\n\x07message\"?\n\x14SpectateMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\xbf\x01\n\x15SpectateMatchResponse\x12\x34\n\x06update\x18\x01 \x01(\x0b\x32\".spectacularbid.v1.SpectatorUpdateH\x00\x12\x31\n\theartbeat\x18\x02 \x01(\x0b\x32\x1c.spectacularbid.v1.HeartbeatH\x00\x12\x32\n\ngoing_away\x18\x03 \x01(\x0b\x32\x1c.spectacularbid.v1.GoingAwayH\x00\x42\t\n\x07message\"\xe5\x01\n\x0fSpectatorUpdate\x12.\n\x04view\x18\x01 \x01(\x0b\x32 .spectacularbid.v1.SpectatorView\x12(\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x18.spectacularbid.v1.Event\x12\x17\n\x0f\x65vents_complete\x18\x03 \x01(\x08\x12\x1b\n\x13service_now_unix_ns\x18\x04 \x01(\x03\x12\x13\n\x0bview_digest\x18\x05 \x01(\x0c\x12-\n\x08presence\x18\x06 \x01(\x0b\x32\x1b.spectacularbid.v1.Presence\"9\n\tHeartbeat\x12\x1b\n\x13service_now_unix_ns\x18\x01 \x01(\x03\x12\x0f\n\x07version\x18\x02 \x01(\x03\")\n\tGoingAway\x12\x1c\n\x14resume_after_version\x18\x01 \x01(\x03\"\x9d\x01\n\x14SubmitCommandRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x12\n\ncommand_id\x18\x02 \x01(\t\x12\x1d\n\x10\x65xpected_version\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12+\n\x07\x63ommand\x18\x04 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandB\x13\n\x11_expected_version\"K\n\x15SubmitCommandResponse\x12\x32\n\x07outcome\x18\x01 \x01(\x0b\x32!.spectacularbid.v1.CommandOutcome\"\x87\x01\n\x10PlayMatchRequest\x12\x30\n\x04open\x18\x01 \x01(\x0b\x32 .spectacularbid.v1.PlayMatchOpenH\x00\x12\x36\n\x07\x63ommand\x18\x02 \x01(\x0b\x32#.spectacularbid.v1.PlayMatchCommandH\x00\x42\t\n\x07message\"8\n\rPlayMatchOpen\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\x87\x01\n\x10PlayMatchCommand\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x1d\n\x10\x65xpected_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12+\n\x07\x63ommand\x18\x03 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandB\x13\n\x11_expected_version\"\x9f\x02\n\x11PlayMatchResponse\x12\x30\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdateH\x00\x12\x34\n\x07outcome\x18\x02 \x01(\x0b\x32!.spectacularbid.v1.CommandOutcomeH\x00\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1f.spectacularbid.v1.CommandErrorH\x00\x12\x31\n\theartbeat\x18\x04 \x01(\x0b\x32\x1c.spectacularbid.v1.HeartbeatH\x00\x12\x32\n\ngoing_away\x18\x05 \x01(\x0b\x32\x1c.spectacularbid.v1.GoingAwayH\x00\x42\t\n\x07message\"\x81\x01\n\x0c\x43ommandError\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12.\n\x0bretry_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"%\n\x11LeaveMatchRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"&\n\x12RotateTokenRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"$\n\x13RotateTokenResponse\x12\r\n\x05token\x18\x01 \x01(\t\"D\n\x12LeaveMatchResponse\x12.\n\x06update\x18\x01 \x01(\x0b\x32\x1e.spectacularbid.v1.MatchUpdate\"\'\n\x13GetDealProofRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"C\n\x14GetDealProofResponse\x12+\n\x05proof\x18\x01 \x01(\x0b\x32\x1c.spectacularbid.v1.DealProof2\xb6\x07\n\x0cMatchService\x12\\\n\x0b\x43reateMatch\x12%.spectacularbid.v1.CreateMatchRequest\x1a&.spectacularbid.v1.CreateMatchResponse\x12V\n\tJoinMatch\x12#.spectacularbid.v1.JoinMatchRequest\x1a$.spectacularbid.v1.JoinMatchResponse\x12S\n\x08GetMatch\x12\".spectacularbid.v1.GetMatchRequest\x1a#.spectacularbid.v1.GetMatchResponse\x12[\n\nWatchMatch\x12$.spectacularbid.v1.WatchMatchRequest\x1a%.spectacularbid.v1.WatchMatchResponse0\x01\x12\x64\n\rSpectateMatch\x12\'.spectacularbid.v1.SpectateMatchRequest\x1a(.spectacularbid.v1.SpectateMatchResponse0\x01\x12\x62\n\rSubmitCommand\x12\'.spectacularbid.v1.SubmitCommandRequest\x1a(.spectacularbid.v1.SubmitCommandResponse\x12Z\n\tPlayMatch\x12#.spectacularbid.v1.PlayMatchRequest\x1a$.spectacularbid.v1.PlayMatchResponse(\x01\x30\x01\x12Y\n\nLeaveMatch\x12$.spectacularbid.v1.LeaveMatchRequest\x1a%.spectacularbid.v1.LeaveMatchResponse\x12\\\n\x0bRotateToken\x12%.spectacularbid.v1.RotateTokenRequest\x1a&.spectacularbid.v1.RotateTokenResponse\x12_\n\x0cGetDealProof\x12&.spectacularbid.v1.GetDealProofRequest\x1a\'.spectacularbid.v1.GetDealProofResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'spectacularbid.v1.match_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEMATCHREQUEST']._serialized_start=224
-  _globals['_CREATEMATCHREQUEST']._serialized_end=462
-  _globals['_CREATEMATCHRESPONSE']._serialized_start=465
-  _globals['_CREATEMATCHRESPONSE']._serialized_end=613
-  _globals['_JOINMATCHREQUEST']._serialized_start=615
-  _globals['_JOINMATCHREQUEST']._serialized_end=696
-  _globals['_JOINMATCHRESPONSE']._serialized_start=698
-  _globals['_JOINMATCHRESPONSE']._serialized_end=798
-  _globals['_GETMATCHREQUEST']._serialized_start=800
-  _globals['_GETMATCHREQUEST']._serialized_end=835
-  _globals['_GETMATCHRESPONSE']._serialized_start=837
-  _globals['_GETMATCHRESPONSE']._serialized_end=903
-  _globals['_MATCHUPDATE']._serialized_start=906
-  _globals['_MATCHUPDATE']._serialized_end=1127
-  _globals['_PRESENCE']._serialized_start=1129
-  _globals['_PRESENCE']._serialized_end=1175
-  _globals['_WATCHMATCHREQUEST']._serialized_start=1177
-  _globals['_WATCHMATCHREQUEST']._serialized_end=1237
-  _globals['_WATCHMATCHRESPONSE']._serialized_start=1240
-  _globals['_WATCHMATCHRESPONSE']._serialized_end=1424
-  _globals['_HEARTBEAT']._serialized_start=1426
-  _globals['_HEARTBEAT']._serialized_end=1483
-  _globals['_GOINGAWAY']._serialized_start=1485
-  _globals['_GOINGAWAY']._serialized_end=1526
-  _globals['_SUBMITCOMMANDREQUEST']._serialized_start=1529
-  _globals['_SUBMITCOMMANDREQUEST']._serialized_end=1686
-  _globals['_SUBMITCOMMANDRESPONSE']._serialized_start=1688
-  _globals['_SUBMITCOMMANDRESPONSE']._serialized_end=1763
-  _globals['_PLAYMATCHREQUEST']._serialized_start=1766
-  _globals['_PLAYMATCHREQUEST']._serialized_end=1901
-  _globals['_PLAYMATCHOPEN']._serialized_start=1903
-  _globals['_PLAYMATCHOPEN']._serialized_end=1959
-  _globals['_PLAYMATCHCOMMAND']._serialized_start=1962
-  _globals['_PLAYMATCHCOMMAND']._serialized_end=2097
-  _globals['_PLAYMATCHRESPONSE']._serialized_start=2100
-  _globals['_PLAYMATCHRESPONSE']._serialized_end=2387
-  _globals['_COMMANDERROR']._serialized_start=2390
-  _globals['_COMMANDERROR']._serialized_end=2519
-  _globals['_LEAVEMATCHREQUEST']._serialized_start=2521
-  _globals['_LEAVEMATCHREQUEST']._serialized_end=2558
-  _globals['_LEAVEMATCHRESPONSE']._serialized_start=2560
-  _globals['_LEAVEMATCHRESPONSE']._serialized_end=2628
-  _globals['_MATCHSERVICE']._serialized_start=2631
-  _globals['_MATCHSERVICE']._serialized_end=3288
+  _globals['_CREATEMATCHREQUEST']._serialized_start=254
+  _globals['_CREATEMATCHREQUEST']._serialized_end=492
+  _globals['_CREATEMATCHRESPONSE']._serialized_start=495
+  _globals['_CREATEMATCHRESPONSE']._serialized_end=670
+  _globals['_JOINMATCHREQUEST']._serialized_start=672
+  _globals['_JOINMATCHREQUEST']._serialized_end=778
+  _globals['_JOINMATCHRESPONSE']._serialized_start=780
+  _globals['_JOINMATCHRESPONSE']._serialized_end=880
+  _globals['_GETMATCHREQUEST']._serialized_start=882
+  _globals['_GETMATCHREQUEST']._serialized_end=917
+  _globals['_GETMATCHRESPONSE']._serialized_start=919
+  _globals['_GETMATCHRESPONSE']._serialized_end=985
+  _globals['_MATCHUPDATE']._serialized_start=988
+  _globals['_MATCHUPDATE']._serialized_end=1209
+  _globals['_PRESENCE']._serialized_start=1211
+  _globals['_PRESENCE']._serialized_end=1257
+  _globals['_WATCHMATCHREQUEST']._serialized_start=1259
+  _globals['_WATCHMATCHREQUEST']._serialized_end=1319
+  _globals['_WATCHMATCHRESPONSE']._serialized_start=1322
+  _globals['_WATCHMATCHRESPONSE']._serialized_end=1506
+  _globals['_SPECTATEMATCHREQUEST']._serialized_start=1508
+  _globals['_SPECTATEMATCHREQUEST']._serialized_end=1571
+  _globals['_SPECTATEMATCHRESPONSE']._serialized_start=1574
+  _globals['_SPECTATEMATCHRESPONSE']._serialized_end=1765
+  _globals['_SPECTATORUPDATE']._serialized_start=1768
+  _globals['_SPECTATORUPDATE']._serialized_end=1997
+  _globals['_HEARTBEAT']._serialized_start=1999
+  _globals['_HEARTBEAT']._serialized_end=2056
+  _globals['_GOINGAWAY']._serialized_start=2058
+  _globals['_GOINGAWAY']._serialized_end=2099
+  _globals['_SUBMITCOMMANDREQUEST']._serialized_start=2102
+  _globals['_SUBMITCOMMANDREQUEST']._serialized_end=2259
+  _globals['_SUBMITCOMMANDRESPONSE']._serialized_start=2261
+  _globals['_SUBMITCOMMANDRESPONSE']._serialized_end=2336
+  _globals['_PLAYMATCHREQUEST']._serialized_start=2339
+  _globals['_PLAYMATCHREQUEST']._serialized_end=2474
+  _globals['_PLAYMATCHOPEN']._serialized_start=2476
+  _globals['_PLAYMATCHOPEN']._serialized_end=2532
+  _globals['_PLAYMATCHCOMMAND']._serialized_start=2535
+  _globals['_PLAYMATCHCOMMAND']._serialized_end=2670
+  _globals['_PLAYMATCHRESPONSE']._serialized_start=2673
+  _globals['_PLAYMATCHRESPONSE']._serialized_end=2960
+  _globals['_COMMANDERROR']._serialized_start=2963
+  _globals['_COMMANDERROR']._serialized_end=3092
+  _globals['_LEAVEMATCHREQUEST']._serialized_start=3094
+  _globals['_LEAVEMATCHREQUEST']._serialized_end=3131
+  _globals['_ROTATETOKENREQUEST']._serialized_start=3133
+  _globals['_ROTATETOKENREQUEST']._serialized_end=3171
+  _globals['_ROTATETOKENRESPONSE']._serialized_start=3173
+  _globals['_ROTATETOKENRESPONSE']._serialized_end=3209
+  _globals['_LEAVEMATCHRESPONSE']._serialized_start=3211
+  _globals['_LEAVEMATCHRESPONSE']._serialized_end=3279
+  _globals['_GETDEALPROOFREQUEST']._serialized_start=3281
+  _globals['_GETDEALPROOFREQUEST']._serialized_end=3320
+  _globals['_GETDEALPROOFRESPONSE']._serialized_start=3322
+  _globals['_GETDEALPROOFRESPONSE']._serialized_end=3389
+  _globals['_MATCHSERVICE']._serialized_start=3392
+  _globals['_MATCHSERVICE']._serialized_end=4342
 # @@protoc_insertion_point(module_scope)

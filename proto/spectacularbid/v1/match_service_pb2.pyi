@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from spectacularbid.v1 import commands_pb2 as _commands_pb2
+from spectacularbid.v1 import deal_pb2 as _deal_pb2
 from spectacularbid.v1 import events_pb2 as _events_pb2
 from spectacularbid.v1 import outcomes_pb2 as _outcomes_pb2
 from spectacularbid.v1 import views_pb2 as _views_pb2
@@ -80,6 +81,7 @@ class CreateMatchResponse(_message.Message):
     INVITE_CODE_FIELD_NUMBER: _builtins.int
     SPECTATOR_TOKEN_FIELD_NUMBER: _builtins.int
     UPDATE_FIELD_NUMBER: _builtins.int
+    SERVER_COMMITMENT_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """Its id."""
     token: _builtins.str
@@ -87,7 +89,9 @@ class CreateMatchResponse(_message.Message):
     invite_code: _builtins.str
     """What the other player needs to join. Empty for a shared device."""
     spectator_token: _builtins.str
-    """A credential that may only watch. Hand it to whom you like."""
+    """A credential that may only watch, for one spectator: a second stream ends the first. Repeat the request for another."""
+    server_commitment: _builtins.bytes
+    """The service's commitment to its secret, 32 bytes; every view repeats it."""
     @_builtins.property
     def update(self) -> Global___MatchUpdate:
         """The caller's view."""
@@ -100,10 +104,11 @@ class CreateMatchResponse(_message.Message):
         invite_code: _builtins.str = ...,
         spectator_token: _builtins.str = ...,
         update: Global___MatchUpdate | None = ...,
+        server_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["invite_code", b"invite_code", "match_id", b"match_id", "spectator_token", b"spectator_token", "token", b"token", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["invite_code", b"invite_code", "match_id", b"match_id", "server_commitment", b"server_commitment", "spectator_token", b"spectator_token", "token", b"token", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -118,22 +123,28 @@ class JoinMatchRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     INVITE_CODE_FIELD_NUMBER: _builtins.int
     DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    SEAT_COMMITMENT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A random UUID made by the client. The same id gets the same seat and a token to it: keep it secret."""
     invite_code: _builtins.str
     """From CreateMatchResponse."""
     display_name: _builtins.str
     """The caller's name, at most 40 characters."""
+    seat_commitment: _builtins.bytes
+    """The caller's commitment to entropy, 32 bytes, as in CommitEntropy; for a caller who knows the match's id. Empty: none.
+    Without effect when seat ONE has opened its entropy already: the view says SERVER_ONLY then.
+    """
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         invite_code: _builtins.str = ...,
         display_name: _builtins.str = ...,
+        seat_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "invite_code", b"invite_code", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["display_name", b"display_name", "invite_code", b"invite_code", "request_id", b"request_id", "seat_commitment", b"seat_commitment"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -356,6 +367,118 @@ class WatchMatchResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___WatchMatchResponse: _TypeAlias = WatchMatchResponse  # noqa: Y015
+
+@_typing.final
+class SpectateMatchRequest(_message.Message):
+    """Spectate a match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    AFTER_VERSION_FIELD_NUMBER: _builtins.int
+    match_id: _builtins.str
+    """The match of the token."""
+    after_version: _builtins.int
+    """As in WatchMatchRequest."""
+    def __init__(
+        self,
+        *,
+        match_id: _builtins.str = ...,
+        after_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_version", b"after_version", "match_id", b"match_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpectateMatchRequest: _TypeAlias = SpectateMatchRequest  # noqa: Y015
+
+@_typing.final
+class SpectateMatchResponse(_message.Message):
+    """One message to a spectator."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATE_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
+    GOING_AWAY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def update(self) -> Global___SpectatorUpdate:
+        """A view. Versions never go back; some may be skipped."""
+
+    @_builtins.property
+    def heartbeat(self) -> Global___Heartbeat:
+        """Nothing happened for 15 s."""
+
+    @_builtins.property
+    def going_away(self) -> Global___GoingAway:
+        """The last message: this server is going away. Spectate again, anywhere."""
+
+    def __init__(
+        self,
+        *,
+        update: Global___SpectatorUpdate | None = ...,
+        heartbeat: Global___Heartbeat | None = ...,
+        going_away: Global___GoingAway | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["going_away", b"going_away", "heartbeat", b"heartbeat", "message", b"message", "update", b"update"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["going_away", b"going_away", "heartbeat", b"heartbeat", "message", b"message", "update", b"update"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["update", "heartbeat", "going_away"]  # noqa: Y015
+    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
+
+Global___SpectateMatchResponse: _TypeAlias = SpectateMatchResponse  # noqa: Y015
+
+@_typing.final
+class SpectatorUpdate(_message.Message):
+    """A spectator's view and how it came about. As a MatchUpdate, but nothing in it can hold a hand."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIEW_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    EVENTS_COMPLETE_FIELD_NUMBER: _builtins.int
+    SERVICE_NOW_UNIX_NS_FIELD_NUMBER: _builtins.int
+    VIEW_DIGEST_FIELD_NUMBER: _builtins.int
+    PRESENCE_FIELD_NUMBER: _builtins.int
+    events_complete: _builtins.bool
+    """As in MatchUpdate."""
+    service_now_unix_ns: _builtins.int
+    """The service's time when this was sent."""
+    view_digest: _builtins.bytes
+    """First 8 bytes of the SHA-256 of the serialized view."""
+    @_builtins.property
+    def view(self) -> _views_pb2.SpectatorView:
+        """The whole view; it replaces every earlier one."""
+
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Event]:
+        """As in MatchUpdate."""
+
+    @_builtins.property
+    def presence(self) -> Global___Presence:
+        """Who is connected now."""
+
+    def __init__(
+        self,
+        *,
+        view: _views_pb2.SpectatorView | None = ...,
+        events: _abc.Iterable[_events_pb2.Event] | None = ...,
+        events_complete: _builtins.bool = ...,
+        service_now_unix_ns: _builtins.int = ...,
+        view_digest: _builtins.bytes = ...,
+        presence: Global___Presence | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["presence", b"presence", "view", b"view"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "events_complete", b"events_complete", "presence", b"presence", "service_now_unix_ns", b"service_now_unix_ns", "view", b"view", "view_digest", b"view_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpectatorUpdate: _TypeAlias = SpectatorUpdate  # noqa: Y015
 
 @_typing.final
 class Heartbeat(_message.Message):
@@ -674,6 +797,50 @@ class LeaveMatchRequest(_message.Message):
 Global___LeaveMatchRequest: _TypeAlias = LeaveMatchRequest  # noqa: Y015
 
 @_typing.final
+class RotateTokenRequest(_message.Message):
+    """Ask for a fresh token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    match_id: _builtins.str
+    """The match of the token."""
+    def __init__(
+        self,
+        *,
+        match_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["match_id", b"match_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateTokenRequest: _TypeAlias = RotateTokenRequest  # noqa: Y015
+
+@_typing.final
+class RotateTokenResponse(_message.Message):
+    """The fresh token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """The caller's credential from now on, for the same seat, device or spectator. Shown once; keep it secret."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateTokenResponse: _TypeAlias = RotateTokenResponse  # noqa: Y015
+
+@_typing.final
 class LeaveMatchResponse(_message.Message):
     """The match is aborted."""
 
@@ -696,3 +863,49 @@ class LeaveMatchResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LeaveMatchResponse: _TypeAlias = LeaveMatchResponse  # noqa: Y015
+
+@_typing.final
+class GetDealProofRequest(_message.Message):
+    """Ask for the proof of the deal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    match_id: _builtins.str
+    """The match of the token."""
+    def __init__(
+        self,
+        *,
+        match_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["match_id", b"match_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDealProofRequest: _TypeAlias = GetDealProofRequest  # noqa: Y015
+
+@_typing.final
+class GetDealProofResponse(_message.Message):
+    """The proof of the deal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROOF_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def proof(self) -> _deal_pb2.DealProof:
+        """Everything."""
+
+    def __init__(
+        self,
+        *,
+        proof: _deal_pb2.DealProof | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDealProofResponse: _TypeAlias = GetDealProofResponse  # noqa: Y015

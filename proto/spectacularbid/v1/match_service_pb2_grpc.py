@@ -27,12 +27,15 @@ if _version_not_supported:
 
 class MatchServiceStub:
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     def __init__(self, channel):
@@ -61,6 +64,11 @@ class MatchServiceStub:
                 request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.WatchMatchRequest.SerializeToString,
                 response_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.WatchMatchResponse.FromString,
                 _registered_method=True)
+        self.SpectateMatch = channel.unary_stream(
+                '/spectacularbid.v1.MatchService/SpectateMatch',
+                request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchRequest.SerializeToString,
+                response_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchResponse.FromString,
+                _registered_method=True)
         self.SubmitCommand = channel.unary_unary(
                 '/spectacularbid.v1.MatchService/SubmitCommand',
                 request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.SubmitCommandRequest.SerializeToString,
@@ -76,16 +84,29 @@ class MatchServiceStub:
                 request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchRequest.SerializeToString,
                 response_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchResponse.FromString,
                 _registered_method=True)
+        self.RotateToken = channel.unary_unary(
+                '/spectacularbid.v1.MatchService/RotateToken',
+                request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenRequest.SerializeToString,
+                response_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenResponse.FromString,
+                _registered_method=True)
+        self.GetDealProof = channel.unary_unary(
+                '/spectacularbid.v1.MatchService/GetDealProof',
+                request_serializer=spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofRequest.SerializeToString,
+                response_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofResponse.FromString,
+                _registered_method=True)
 
 
 class MatchServiceServicer:
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     def CreateMatch(self, request, context):
@@ -116,6 +137,13 @@ class MatchServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SpectateMatch(self, request, context):
+        """For a spectator's token, which is good for nothing else but GetDealProof: what everyone may see, at once and after every change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitCommand(self, request, context):
         """Sends one command and waits for its outcome. A cancelled or timed-out call is carried out all the same: repeat it
         with the same command_id to learn the outcome.
@@ -133,6 +161,22 @@ class MatchServiceServicer:
 
     def LeaveMatch(self, request, context):
         """Leaves a match that has not started; the match is aborted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateToken(self, request, context):
+        """A fresh token in the place of the caller's. The old one stops working at once, and its open streams end with
+        UNAUTHENTICATED. If the answer is lost, repeat CreateMatch or JoinMatch with the same request_id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDealProof(self, request, context):
+        """Everything that fixed the tiles of a match that is over, for any token of it: anyone can compute every deal again.
+        FAILED_PRECONDITION while the match goes on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -161,6 +205,11 @@ def add_MatchServiceServicer_to_server(servicer, server):
                     request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.WatchMatchRequest.FromString,
                     response_serializer=spectacularbid_dot_v1_dot_match__service__pb2.WatchMatchResponse.SerializeToString,
             ),
+            'SpectateMatch': grpc.unary_stream_rpc_method_handler(
+                    servicer.SpectateMatch,
+                    request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchRequest.FromString,
+                    response_serializer=spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchResponse.SerializeToString,
+            ),
             'SubmitCommand': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitCommand,
                     request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.SubmitCommandRequest.FromString,
@@ -176,6 +225,16 @@ def add_MatchServiceServicer_to_server(servicer, server):
                     request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchRequest.FromString,
                     response_serializer=spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchResponse.SerializeToString,
             ),
+            'RotateToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateToken,
+                    request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenRequest.FromString,
+                    response_serializer=spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenResponse.SerializeToString,
+            ),
+            'GetDealProof': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDealProof,
+                    request_deserializer=spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofRequest.FromString,
+                    response_serializer=spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'spectacularbid.v1.MatchService', rpc_method_handlers)
@@ -186,12 +245,15 @@ def add_MatchServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class MatchService:
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     @staticmethod
@@ -303,6 +365,33 @@ class MatchService:
             _registered_method=True)
 
     @staticmethod
+    def SpectateMatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/spectacularbid.v1.MatchService/SpectateMatch',
+            spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchRequest.SerializeToString,
+            spectacularbid_dot_v1_dot_match__service__pb2.SpectateMatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SubmitCommand(request,
             target,
             options=(),
@@ -373,6 +462,60 @@ class MatchService:
             '/spectacularbid.v1.MatchService/LeaveMatch',
             spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchRequest.SerializeToString,
             spectacularbid_dot_v1_dot_match__service__pb2.LeaveMatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/spectacularbid.v1.MatchService/RotateToken',
+            spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenRequest.SerializeToString,
+            spectacularbid_dot_v1_dot_match__service__pb2.RotateTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDealProof(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/spectacularbid.v1.MatchService/GetDealProof',
+            spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofRequest.SerializeToString,
+            spectacularbid_dot_v1_dot_match__service__pb2.GetDealProofResponse.FromString,
             options,
             channel_credentials,
             insecure,

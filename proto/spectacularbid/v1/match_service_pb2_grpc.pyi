@@ -28,12 +28,15 @@ GRPC_VERSION: str
 
 class MatchServiceStub:
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     @_typing.overload
@@ -48,6 +51,8 @@ class MatchServiceStub:
     """The caller's view now."""
     WatchMatch: _grpc.UnaryStreamMultiCallable[_match_service_pb2.WatchMatchRequest, _match_service_pb2.WatchMatchResponse]
     """The caller's view at once and after every change, until the caller hangs up or the server goes away."""
+    SpectateMatch: _grpc.UnaryStreamMultiCallable[_match_service_pb2.SpectateMatchRequest, _match_service_pb2.SpectateMatchResponse]
+    """For a spectator's token, which is good for nothing else but GetDealProof: what everyone may see, at once and after every change."""
     SubmitCommand: _grpc.UnaryUnaryMultiCallable[_match_service_pb2.SubmitCommandRequest, _match_service_pb2.SubmitCommandResponse]
     """Sends one command and waits for its outcome. A cancelled or timed-out call is carried out all the same: repeat it
     with the same command_id to learn the outcome.
@@ -56,16 +61,27 @@ class MatchServiceStub:
     """Watch and submit on one stream: a third of the cost of SubmitCommand, for clients that can."""
     LeaveMatch: _grpc.UnaryUnaryMultiCallable[_match_service_pb2.LeaveMatchRequest, _match_service_pb2.LeaveMatchResponse]
     """Leaves a match that has not started; the match is aborted."""
+    RotateToken: _grpc.UnaryUnaryMultiCallable[_match_service_pb2.RotateTokenRequest, _match_service_pb2.RotateTokenResponse]
+    """A fresh token in the place of the caller's. The old one stops working at once, and its open streams end with
+    UNAUTHENTICATED. If the answer is lost, repeat CreateMatch or JoinMatch with the same request_id.
+    """
+    GetDealProof: _grpc.UnaryUnaryMultiCallable[_match_service_pb2.GetDealProofRequest, _match_service_pb2.GetDealProofResponse]
+    """Everything that fixed the tiles of a match that is over, for any token of it: anyone can compute every deal again.
+    FAILED_PRECONDITION while the match goes on.
+    """
 
 @_typing.type_check_only
 class MatchServiceAsyncStub(MatchServiceStub):
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -77,6 +93,8 @@ class MatchServiceAsyncStub(MatchServiceStub):
     """The caller's view now."""
     WatchMatch: _aio.UnaryStreamMultiCallable[_match_service_pb2.WatchMatchRequest, _match_service_pb2.WatchMatchResponse]  # type: ignore[assignment]
     """The caller's view at once and after every change, until the caller hangs up or the server goes away."""
+    SpectateMatch: _aio.UnaryStreamMultiCallable[_match_service_pb2.SpectateMatchRequest, _match_service_pb2.SpectateMatchResponse]  # type: ignore[assignment]
+    """For a spectator's token, which is good for nothing else but GetDealProof: what everyone may see, at once and after every change."""
     SubmitCommand: _aio.UnaryUnaryMultiCallable[_match_service_pb2.SubmitCommandRequest, _match_service_pb2.SubmitCommandResponse]  # type: ignore[assignment]
     """Sends one command and waits for its outcome. A cancelled or timed-out call is carried out all the same: repeat it
     with the same command_id to learn the outcome.
@@ -85,15 +103,26 @@ class MatchServiceAsyncStub(MatchServiceStub):
     """Watch and submit on one stream: a third of the cost of SubmitCommand, for clients that can."""
     LeaveMatch: _aio.UnaryUnaryMultiCallable[_match_service_pb2.LeaveMatchRequest, _match_service_pb2.LeaveMatchResponse]  # type: ignore[assignment]
     """Leaves a match that has not started; the match is aborted."""
+    RotateToken: _aio.UnaryUnaryMultiCallable[_match_service_pb2.RotateTokenRequest, _match_service_pb2.RotateTokenResponse]  # type: ignore[assignment]
+    """A fresh token in the place of the caller's. The old one stops working at once, and its open streams end with
+    UNAUTHENTICATED. If the answer is lost, repeat CreateMatch or JoinMatch with the same request_id.
+    """
+    GetDealProof: _aio.UnaryUnaryMultiCallable[_match_service_pb2.GetDealProofRequest, _match_service_pb2.GetDealProofResponse]  # type: ignore[assignment]
+    """Everything that fixed the tiles of a match that is over, for any token of it: anyone can compute every deal again.
+    FAILED_PRECONDITION while the match goes on.
+    """
 
 class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
     """The players' service. Every call but CreateMatch and JoinMatch carries the metadata
-    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator.
+    `authorization: Bearer <token>` with the token of a seat, a shared device or a spectator. CreateMatch and JoinMatch
+    carry the platform's token there, or a client certificate, where the service does not take guests.
 
     Errors are gRPC statuses with one google.rpc.ErrorInfo of the domain `spectacularbid`: INVALID_ARGUMENT for malformed
-    requests, UNAUTHENTICATED for a missing or unknown token, PERMISSION_DENIED for a token of another match (the same
-    answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body, UNAVAILABLE for
-    "try again with the same id". What the rules do not allow is a Refused outcome, not an error.
+    requests, UNAUTHENTICATED for a missing, unknown, rotated or expired token, PERMISSION_DENIED for a token of another
+    match (the same answer whether or not that match exists), ALREADY_EXISTS for a command id reused with another body,
+    RESOURCE_EXHAUSTED with RetryInfo for more than a limit allows (without RetryInfo, STREAM_REPLACED: the caller opened
+    a newer stream; do not open this one again), UNAVAILABLE for "try again with the same id". What the rules do not
+    allow is a Refused outcome, not an error.
     """
 
     @_abc_1.abstractmethod
@@ -129,6 +158,14 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         """The caller's view at once and after every change, until the caller hangs up or the server goes away."""
 
     @_abc_1.abstractmethod
+    def SpectateMatch(
+        self,
+        request: _match_service_pb2.SpectateMatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_match_service_pb2.SpectateMatchResponse], _abc.AsyncIterator[_match_service_pb2.SpectateMatchResponse]]:
+        """For a spectator's token, which is good for nothing else but GetDealProof: what everyone may see, at once and after every change."""
+
+    @_abc_1.abstractmethod
     def SubmitCommand(
         self,
         request: _match_service_pb2.SubmitCommandRequest,
@@ -153,5 +190,25 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_match_service_pb2.LeaveMatchResponse, _abc.Awaitable[_match_service_pb2.LeaveMatchResponse]]:
         """Leaves a match that has not started; the match is aborted."""
+
+    @_abc_1.abstractmethod
+    def RotateToken(
+        self,
+        request: _match_service_pb2.RotateTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_service_pb2.RotateTokenResponse, _abc.Awaitable[_match_service_pb2.RotateTokenResponse]]:
+        """A fresh token in the place of the caller's. The old one stops working at once, and its open streams end with
+        UNAUTHENTICATED. If the answer is lost, repeat CreateMatch or JoinMatch with the same request_id.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDealProof(
+        self,
+        request: _match_service_pb2.GetDealProofRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_match_service_pb2.GetDealProofResponse, _abc.Awaitable[_match_service_pb2.GetDealProofResponse]]:
+        """Everything that fixed the tiles of a match that is over, for any token of it: anyone can compute every deal again.
+        FAILED_PRECONDITION while the match goes on.
+        """
 
 def add_MatchServiceServicer_to_server(servicer: MatchServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -23,55 +23,58 @@ _sym_db = _symbol_database.Default()
 
 
 from spectacularbid.v1 import commands_pb2 as spectacularbid_dot_v1_dot_commands__pb2
+from spectacularbid.v1 import deal_pb2 as spectacularbid_dot_v1_dot_deal__pb2
 from spectacularbid.v1 import events_pb2 as spectacularbid_dot_v1_dot_events__pb2
 from spectacularbid.v1 import tiles_pb2 as spectacularbid_dot_v1_dot_tiles__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dspectacularbid/v1/views.proto\x12\x11spectacularbid.v1\x1a spectacularbid/v1/commands.proto\x1a\x1espectacularbid/v1/events.proto\x1a\x1dspectacularbid/v1/tiles.proto\"c\n\tMatchView\x12-\n\x06public\x18\x01 \x01(\x0b\x32\x1d.spectacularbid.v1.PublicView\x12\'\n\x03own\x18\x02 \x01(\x0b\x32\x1a.spectacularbid.v1.OwnView\"\xf5\x04\n\nPublicView\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12*\n\x04mode\x18\x03 \x01(\x0e\x32\x1c.spectacularbid.v1.MatchMode\x12\'\n\x05phase\x18\x04 \x01(\x0e\x32\x18.spectacularbid.v1.Phase\x12.\n\x07players\x18\x05 \x03(\x0b\x32\x1d.spectacularbid.v1.PlayerView\x12\x14\n\x0cround_number\x18\x06 \x01(\x05\x12\x34\n\x07opening\x18\x07 \x01(\x0e\x32#.spectacularbid.v1.OpeningPrivilege\x12%\n\x04turn\x18\x08 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12/\n\x07\x61uction\x18\t \x01(\x0b\x32\x1e.spectacularbid.v1.AuctionView\x12-\n\x06layout\x18\n \x01(\x0b\x32\x1d.spectacularbid.v1.LayoutView\x12\x15\n\rboneyard_size\x18\x0b \x01(\x05\x12\x0e\n\x06passes\x18\x0c \x01(\x05\x12\x32\n\rlast_transfer\x18\r \x01(\x0b\x32\x1b.spectacularbid.v1.Transfer\x12\x35\n\nsettlement\x18\x0e \x01(\x0b\x32!.spectacularbid.v1.SettlementView\x12-\n\x06result\x18\x0f \x01(\x0b\x32\x1d.spectacularbid.v1.ResultView\x12+\n\x05\x63lock\x18\x10 \x01(\x0b\x32\x1c.spectacularbid.v1.ClockView\"\xae\x01\n\nPlayerView\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x0e\n\x06seated\x18\x03 \x01(\x08\x12\x16\n\x0e\x62\x61lance_points\x18\x04 \x01(\x05\x12\x11\n\thand_size\x18\x05 \x01(\x05\x12\x19\n\x11\x62\x61nk_remaining_ns\x18\x06 \x01(\x03\x12\r\n\x05ready\x18\x07 \x01(\x08\"\xd9\x01\n\x0b\x41uctionView\x12\'\n\x06jockey\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\'\n\x06\x62idder\x18\x02 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x17\n\x0fstanding_points\x18\x03 \x01(\x05\x12\x18\n\x10net_price_points\x18\x04 \x01(\x05\x12\x15\n\rcredit_points\x18\x05 \x01(\x05\x12\x16\n\x0eminimum_points\x18\x06 \x01(\x05\x12\x16\n\x0emaximum_points\x18\x07 \x01(\x05\"\x89\x02\n\nLayoutView\x12\x30\n\tmain_line\x18\x01 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12\x1a\n\rspinner_index\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12,\n\x05north\x18\x03 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12,\n\x05south\x18\x04 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12(\n\x04\x65nds\x18\x05 \x03(\x0b\x32\x1a.spectacularbid.v1.OpenEnd\x12\x15\n\rexposed_total\x18\x06 \x01(\x05\x42\x10\n\x0e_spinner_index\"+\n\nPlacedTile\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0e\n\x06second\x18\x02 \x01(\x05\"M\n\x07OpenEnd\x12#\n\x03\x65nd\x18\x01 \x01(\x0e\x32\x16.spectacularbid.v1.End\x12\r\n\x05value\x18\x02 \x01(\x05\x12\x0e\n\x06\x63ounts\x18\x03 \x01(\x05\"\x84\x01\n\x0eSettlementView\x12\x34\n\x08\x64ominoed\x18\x01 \x01(\x0b\x32 .spectacularbid.v1.RoundDominoedH\x00\x12\x32\n\x07\x62locked\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.RoundBlockedH\x00\x42\x08\n\x06\x65nding\"\xb2\x01\n\nResultView\x12*\n\x03won\x18\x01 \x01(\x0b\x32\x1b.spectacularbid.v1.MatchWonH\x00\x12\x32\n\x07\x61\x62orted\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.MatchAbortedH\x00\x12\r\n\x05rated\x18\x03 \x01(\x08\x12+\n\x05hands\x18\x04 \x03(\x0b\x32\x1c.spectacularbid.v1.ShownHandB\x08\n\x06\x65nding\"|\n\tClockView\x12\x32\n\x07running\x18\x01 \x01(\x0b\x32\x1f.spectacularbid.v1.RunningClockH\x00\x12\x32\n\x07stopped\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.StoppedClockH\x00\x42\x07\n\x05state\"\x8a\x01\n\x0cRunningClock\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x1a\n\x12started_at_unix_ns\x18\x02 \x01(\x03\x12\x1d\n\x15\x64\x65lay_ends_at_unix_ns\x18\x03 \x01(\x03\x12\x18\n\x10\x64\x65\x61\x64line_unix_ns\x18\x04 \x01(\x03\"o\n\x0cStoppedClock\x12-\n\x06reason\x18\x01 \x01(\x0e\x32\x1d.spectacularbid.v1.StopReason\x12\x1c\n\x0f\x65nds_at_unix_ns\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x12\n\x10_ends_at_unix_ns\"\xbe\x01\n\x07OwnView\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12)\n\x04hand\x18\x02 \x03(\x0b\x32\x1b.spectacularbid.v1.HandTile\x12*\n\tmust_play\x18\x03 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12\x35\n\rlegal_actions\x18\x04 \x03(\x0b\x32\x1e.spectacularbid.v1.LegalAction\"`\n\x08HandTile\x12%\n\x04tile\x18\x01 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12-\n\rplayable_ends\x18\x02 \x03(\x0e\x32\x16.spectacularbid.v1.End\"\xef\x01\n\x0bLegalAction\x12-\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandH\x00\x12/\n\x08make_bid\x18\x02 \x01(\x0b\x32\x1b.spectacularbid.v1.BidRangeH\x00\x12\x30\n\traise_bid\x18\x03 \x01(\x0b\x32\x1b.spectacularbid.v1.BidRangeH\x00\x12\x15\n\rexposed_total\x18\x04 \x01(\x05\x12-\n\x08transfer\x18\x05 \x01(\x0b\x32\x1b.spectacularbid.v1.TransferB\x08\n\x06\x61\x63tion\"f\n\x08\x42idRange\x12\x16\n\x0eminimum_points\x18\x01 \x01(\x05\x12\x16\n\x0emaximum_points\x18\x02 \x01(\x05\x12\x13\n\x0bstep_points\x18\x03 \x01(\x05\x12\x15\n\rcredit_points\x18\x04 \x01(\x05*\x91\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_NOT_STARTED\x10\x01\x12\x11\n\rPHASE_BIDDING\x10\x02\x12\x11\n\rPHASE_OPENING\x10\x03\x12\x11\n\rPHASE_PLAYING\x10\x04\x12\x11\n\rPHASE_SETTLED\x10\x05\x12\x0e\n\nPHASE_OVER\x10\x06*\\\n\tMatchMode\x12\x1a\n\x16MATCH_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11MATCH_MODE_ONLINE\x10\x01\x12\x1c\n\x18MATCH_MODE_SHARED_DEVICE\x10\x02*\xb3\x01\n\x10OpeningPrivilege\x12!\n\x1dOPENING_PRIVILEGE_UNSPECIFIED\x10\x00\x12\x1c\n\x18OPENING_PRIVILEGE_RANKED\x10\x01\x12\x1d\n\x19OPENING_PRIVILEGE_AUCTION\x10\x02\x12!\n\x1dOPENING_PRIVILEGE_JOCKEY_FREE\x10\x03\x12\x1c\n\x18OPENING_PRIVILEGE_BOUGHT\x10\x04*\xb7\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17STOP_REASON_NOT_STARTED\x10\x01\x12$\n STOP_REASON_WAITING_FOR_CONTINUE\x10\x02\x12\x18\n\x14STOP_REASON_HANDOVER\x10\x03\x12\x14\n\x10STOP_REASON_OVER\x10\x04\x12\x19\n\x15STOP_REASON_SUSPENDED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dspectacularbid/v1/views.proto\x12\x11spectacularbid.v1\x1a spectacularbid/v1/commands.proto\x1a\x1cspectacularbid/v1/deal.proto\x1a\x1espectacularbid/v1/events.proto\x1a\x1dspectacularbid/v1/tiles.proto\"c\n\tMatchView\x12-\n\x06public\x18\x01 \x01(\x0b\x32\x1d.spectacularbid.v1.PublicView\x12\'\n\x03own\x18\x02 \x01(\x0b\x32\x1a.spectacularbid.v1.OwnView\">\n\rSpectatorView\x12-\n\x06public\x18\x01 \x01(\x0b\x32\x1d.spectacularbid.v1.PublicView\"\xa5\x05\n\nPublicView\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12*\n\x04mode\x18\x03 \x01(\x0e\x32\x1c.spectacularbid.v1.MatchMode\x12\'\n\x05phase\x18\x04 \x01(\x0e\x32\x18.spectacularbid.v1.Phase\x12.\n\x07players\x18\x05 \x03(\x0b\x32\x1d.spectacularbid.v1.PlayerView\x12\x14\n\x0cround_number\x18\x06 \x01(\x05\x12\x34\n\x07opening\x18\x07 \x01(\x0e\x32#.spectacularbid.v1.OpeningPrivilege\x12%\n\x04turn\x18\x08 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12/\n\x07\x61uction\x18\t \x01(\x0b\x32\x1e.spectacularbid.v1.AuctionView\x12-\n\x06layout\x18\n \x01(\x0b\x32\x1d.spectacularbid.v1.LayoutView\x12\x15\n\rboneyard_size\x18\x0b \x01(\x05\x12\x0e\n\x06passes\x18\x0c \x01(\x05\x12\x32\n\rlast_transfer\x18\r \x01(\x0b\x32\x1b.spectacularbid.v1.Transfer\x12\x35\n\nsettlement\x18\x0e \x01(\x0b\x32!.spectacularbid.v1.SettlementView\x12-\n\x06result\x18\x0f \x01(\x0b\x32\x1d.spectacularbid.v1.ResultView\x12+\n\x05\x63lock\x18\x10 \x01(\x0b\x32\x1c.spectacularbid.v1.ClockView\x12.\n\tfair_deal\x18\x11 \x01(\x0b\x32\x1b.spectacularbid.v1.FairDeal\"\xae\x01\n\nPlayerView\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x0e\n\x06seated\x18\x03 \x01(\x08\x12\x16\n\x0e\x62\x61lance_points\x18\x04 \x01(\x05\x12\x11\n\thand_size\x18\x05 \x01(\x05\x12\x19\n\x11\x62\x61nk_remaining_ns\x18\x06 \x01(\x03\x12\r\n\x05ready\x18\x07 \x01(\x08\"\xd9\x01\n\x0b\x41uctionView\x12\'\n\x06jockey\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\'\n\x06\x62idder\x18\x02 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x17\n\x0fstanding_points\x18\x03 \x01(\x05\x12\x18\n\x10net_price_points\x18\x04 \x01(\x05\x12\x15\n\rcredit_points\x18\x05 \x01(\x05\x12\x16\n\x0eminimum_points\x18\x06 \x01(\x05\x12\x16\n\x0emaximum_points\x18\x07 \x01(\x05\"\x89\x02\n\nLayoutView\x12\x30\n\tmain_line\x18\x01 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12\x1a\n\rspinner_index\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12,\n\x05north\x18\x03 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12,\n\x05south\x18\x04 \x03(\x0b\x32\x1d.spectacularbid.v1.PlacedTile\x12(\n\x04\x65nds\x18\x05 \x03(\x0b\x32\x1a.spectacularbid.v1.OpenEnd\x12\x15\n\rexposed_total\x18\x06 \x01(\x05\x42\x10\n\x0e_spinner_index\"+\n\nPlacedTile\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0e\n\x06second\x18\x02 \x01(\x05\"M\n\x07OpenEnd\x12#\n\x03\x65nd\x18\x01 \x01(\x0e\x32\x16.spectacularbid.v1.End\x12\r\n\x05value\x18\x02 \x01(\x05\x12\x0e\n\x06\x63ounts\x18\x03 \x01(\x05\"\x84\x01\n\x0eSettlementView\x12\x34\n\x08\x64ominoed\x18\x01 \x01(\x0b\x32 .spectacularbid.v1.RoundDominoedH\x00\x12\x32\n\x07\x62locked\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.RoundBlockedH\x00\x42\x08\n\x06\x65nding\"\xb2\x01\n\nResultView\x12*\n\x03won\x18\x01 \x01(\x0b\x32\x1b.spectacularbid.v1.MatchWonH\x00\x12\x32\n\x07\x61\x62orted\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.MatchAbortedH\x00\x12\r\n\x05rated\x18\x03 \x01(\x08\x12+\n\x05hands\x18\x04 \x03(\x0b\x32\x1c.spectacularbid.v1.ShownHandB\x08\n\x06\x65nding\"|\n\tClockView\x12\x32\n\x07running\x18\x01 \x01(\x0b\x32\x1f.spectacularbid.v1.RunningClockH\x00\x12\x32\n\x07stopped\x18\x02 \x01(\x0b\x32\x1f.spectacularbid.v1.StoppedClockH\x00\x42\x07\n\x05state\"\x8a\x01\n\x0cRunningClock\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12\x1a\n\x12started_at_unix_ns\x18\x02 \x01(\x03\x12\x1d\n\x15\x64\x65lay_ends_at_unix_ns\x18\x03 \x01(\x03\x12\x18\n\x10\x64\x65\x61\x64line_unix_ns\x18\x04 \x01(\x03\"o\n\x0cStoppedClock\x12-\n\x06reason\x18\x01 \x01(\x0e\x32\x1d.spectacularbid.v1.StopReason\x12\x1c\n\x0f\x65nds_at_unix_ns\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x12\n\x10_ends_at_unix_ns\"\xbe\x01\n\x07OwnView\x12%\n\x04seat\x18\x01 \x01(\x0e\x32\x17.spectacularbid.v1.Seat\x12)\n\x04hand\x18\x02 \x03(\x0b\x32\x1b.spectacularbid.v1.HandTile\x12*\n\tmust_play\x18\x03 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12\x35\n\rlegal_actions\x18\x04 \x03(\x0b\x32\x1e.spectacularbid.v1.LegalAction\"`\n\x08HandTile\x12%\n\x04tile\x18\x01 \x01(\x0b\x32\x17.spectacularbid.v1.Tile\x12-\n\rplayable_ends\x18\x02 \x03(\x0e\x32\x16.spectacularbid.v1.End\"\xef\x01\n\x0bLegalAction\x12-\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x1a.spectacularbid.v1.CommandH\x00\x12/\n\x08make_bid\x18\x02 \x01(\x0b\x32\x1b.spectacularbid.v1.BidRangeH\x00\x12\x30\n\traise_bid\x18\x03 \x01(\x0b\x32\x1b.spectacularbid.v1.BidRangeH\x00\x12\x15\n\rexposed_total\x18\x04 \x01(\x05\x12-\n\x08transfer\x18\x05 \x01(\x0b\x32\x1b.spectacularbid.v1.TransferB\x08\n\x06\x61\x63tion\"f\n\x08\x42idRange\x12\x16\n\x0eminimum_points\x18\x01 \x01(\x05\x12\x16\n\x0emaximum_points\x18\x02 \x01(\x05\x12\x13\n\x0bstep_points\x18\x03 \x01(\x05\x12\x15\n\rcredit_points\x18\x04 \x01(\x05*\x91\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_NOT_STARTED\x10\x01\x12\x11\n\rPHASE_BIDDING\x10\x02\x12\x11\n\rPHASE_OPENING\x10\x03\x12\x11\n\rPHASE_PLAYING\x10\x04\x12\x11\n\rPHASE_SETTLED\x10\x05\x12\x0e\n\nPHASE_OVER\x10\x06*\\\n\tMatchMode\x12\x1a\n\x16MATCH_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11MATCH_MODE_ONLINE\x10\x01\x12\x1c\n\x18MATCH_MODE_SHARED_DEVICE\x10\x02*\xb3\x01\n\x10OpeningPrivilege\x12!\n\x1dOPENING_PRIVILEGE_UNSPECIFIED\x10\x00\x12\x1c\n\x18OPENING_PRIVILEGE_RANKED\x10\x01\x12\x1d\n\x19OPENING_PRIVILEGE_AUCTION\x10\x02\x12!\n\x1dOPENING_PRIVILEGE_JOCKEY_FREE\x10\x03\x12\x1c\n\x18OPENING_PRIVILEGE_BOUGHT\x10\x04*\xb7\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17STOP_REASON_NOT_STARTED\x10\x01\x12$\n STOP_REASON_WAITING_FOR_CONTINUE\x10\x02\x12\x18\n\x14STOP_REASON_HANDOVER\x10\x03\x12\x14\n\x10STOP_REASON_OVER\x10\x04\x12\x19\n\x15STOP_REASON_SUSPENDED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'spectacularbid.v1.views_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PHASE']._serialized_start=3005
-  _globals['_PHASE']._serialized_end=3150
-  _globals['_MATCHMODE']._serialized_start=3152
-  _globals['_MATCHMODE']._serialized_end=3244
-  _globals['_OPENINGPRIVILEGE']._serialized_start=3247
-  _globals['_OPENINGPRIVILEGE']._serialized_end=3426
-  _globals['_STOPREASON']._serialized_start=3429
-  _globals['_STOPREASON']._serialized_end=3612
-  _globals['_MATCHVIEW']._serialized_start=149
-  _globals['_MATCHVIEW']._serialized_end=248
-  _globals['_PUBLICVIEW']._serialized_start=251
-  _globals['_PUBLICVIEW']._serialized_end=880
-  _globals['_PLAYERVIEW']._serialized_start=883
-  _globals['_PLAYERVIEW']._serialized_end=1057
-  _globals['_AUCTIONVIEW']._serialized_start=1060
-  _globals['_AUCTIONVIEW']._serialized_end=1277
-  _globals['_LAYOUTVIEW']._serialized_start=1280
-  _globals['_LAYOUTVIEW']._serialized_end=1545
-  _globals['_PLACEDTILE']._serialized_start=1547
-  _globals['_PLACEDTILE']._serialized_end=1590
-  _globals['_OPENEND']._serialized_start=1592
-  _globals['_OPENEND']._serialized_end=1669
-  _globals['_SETTLEMENTVIEW']._serialized_start=1672
-  _globals['_SETTLEMENTVIEW']._serialized_end=1804
-  _globals['_RESULTVIEW']._serialized_start=1807
-  _globals['_RESULTVIEW']._serialized_end=1985
-  _globals['_CLOCKVIEW']._serialized_start=1987
-  _globals['_CLOCKVIEW']._serialized_end=2111
-  _globals['_RUNNINGCLOCK']._serialized_start=2114
-  _globals['_RUNNINGCLOCK']._serialized_end=2252
-  _globals['_STOPPEDCLOCK']._serialized_start=2254
-  _globals['_STOPPEDCLOCK']._serialized_end=2365
-  _globals['_OWNVIEW']._serialized_start=2368
-  _globals['_OWNVIEW']._serialized_end=2558
-  _globals['_HANDTILE']._serialized_start=2560
-  _globals['_HANDTILE']._serialized_end=2656
-  _globals['_LEGALACTION']._serialized_start=2659
-  _globals['_LEGALACTION']._serialized_end=2898
-  _globals['_BIDRANGE']._serialized_start=2900
-  _globals['_BIDRANGE']._serialized_end=3002
+  _globals['_PHASE']._serialized_start=3147
+  _globals['_PHASE']._serialized_end=3292
+  _globals['_MATCHMODE']._serialized_start=3294
+  _globals['_MATCHMODE']._serialized_end=3386
+  _globals['_OPENINGPRIVILEGE']._serialized_start=3389
+  _globals['_OPENINGPRIVILEGE']._serialized_end=3568
+  _globals['_STOPREASON']._serialized_start=3571
+  _globals['_STOPREASON']._serialized_end=3754
+  _globals['_MATCHVIEW']._serialized_start=179
+  _globals['_MATCHVIEW']._serialized_end=278
+  _globals['_SPECTATORVIEW']._serialized_start=280
+  _globals['_SPECTATORVIEW']._serialized_end=342
+  _globals['_PUBLICVIEW']._serialized_start=345
+  _globals['_PUBLICVIEW']._serialized_end=1022
+  _globals['_PLAYERVIEW']._serialized_start=1025
+  _globals['_PLAYERVIEW']._serialized_end=1199
+  _globals['_AUCTIONVIEW']._serialized_start=1202
+  _globals['_AUCTIONVIEW']._serialized_end=1419
+  _globals['_LAYOUTVIEW']._serialized_start=1422
+  _globals['_LAYOUTVIEW']._serialized_end=1687
+  _globals['_PLACEDTILE']._serialized_start=1689
+  _globals['_PLACEDTILE']._serialized_end=1732
+  _globals['_OPENEND']._serialized_start=1734
+  _globals['_OPENEND']._serialized_end=1811
+  _globals['_SETTLEMENTVIEW']._serialized_start=1814
+  _globals['_SETTLEMENTVIEW']._serialized_end=1946
+  _globals['_RESULTVIEW']._serialized_start=1949
+  _globals['_RESULTVIEW']._serialized_end=2127
+  _globals['_CLOCKVIEW']._serialized_start=2129
+  _globals['_CLOCKVIEW']._serialized_end=2253
+  _globals['_RUNNINGCLOCK']._serialized_start=2256
+  _globals['_RUNNINGCLOCK']._serialized_end=2394
+  _globals['_STOPPEDCLOCK']._serialized_start=2396
+  _globals['_STOPPEDCLOCK']._serialized_end=2507
+  _globals['_OWNVIEW']._serialized_start=2510
+  _globals['_OWNVIEW']._serialized_end=2700
+  _globals['_HANDTILE']._serialized_start=2702
+  _globals['_HANDTILE']._serialized_end=2798
+  _globals['_LEGALACTION']._serialized_start=2801
+  _globals['_LEGALACTION']._serialized_end=3040
+  _globals['_BIDRANGE']._serialized_start=3042
+  _globals['_BIDRANGE']._serialized_end=3144
 # @@protoc_insertion_point(module_scope)

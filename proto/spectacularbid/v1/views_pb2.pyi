@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from spectacularbid.v1 import commands_pb2 as _commands_pb2
+from spectacularbid.v1 import deal_pb2 as _deal_pb2
 from spectacularbid.v1 import events_pb2 as _events_pb2
 from spectacularbid.v1 import tiles_pb2 as _tiles_pb2
 import builtins as _builtins
@@ -168,7 +169,7 @@ class MatchView(_message.Message):
 
     @_builtins.property
     def own(self) -> Global___OwnView:
-        """The viewer's own part. Unset for spectators."""
+        """The viewer's own part."""
 
     def __init__(
         self,
@@ -183,6 +184,32 @@ class MatchView(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MatchView: _TypeAlias = MatchView  # noqa: Y015
+
+@_typing.final
+class SpectatorView(_message.Message):
+    """What a spectator sees. It has no place for a hand; its field has the number that it has in MatchView, so that a
+    client may read one as the other.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PUBLIC_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def public(self) -> Global___PublicView:
+        """The part that everyone may see."""
+
+    def __init__(
+        self,
+        *,
+        public: Global___PublicView | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["public", b"public"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["public", b"public"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpectatorView: _TypeAlias = SpectatorView  # noqa: Y015
 
 @_typing.final
 class PublicView(_message.Message):
@@ -206,6 +233,7 @@ class PublicView(_message.Message):
     SETTLEMENT_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     CLOCK_FIELD_NUMBER: _builtins.int
+    FAIR_DEAL_FIELD_NUMBER: _builtins.int
     match_id: _builtins.str
     """The match."""
     version: _builtins.int
@@ -252,6 +280,10 @@ class PublicView(_message.Message):
     def clock(self) -> Global___ClockView:
         """The clocks."""
 
+    @_builtins.property
+    def fair_deal(self) -> _deal_pb2.FairDeal:
+        """What was committed to before the deal."""
+
     def __init__(
         self,
         *,
@@ -271,10 +303,11 @@ class PublicView(_message.Message):
         settlement: Global___SettlementView | None = ...,
         result: Global___ResultView | None = ...,
         clock: Global___ClockView | None = ...,
+        fair_deal: _deal_pb2.FairDeal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auction", b"auction", "clock", b"clock", "last_transfer", b"last_transfer", "layout", b"layout", "result", b"result", "settlement", b"settlement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auction", b"auction", "clock", b"clock", "fair_deal", b"fair_deal", "last_transfer", b"last_transfer", "layout", b"layout", "result", b"result", "settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auction", b"auction", "boneyard_size", b"boneyard_size", "clock", b"clock", "last_transfer", b"last_transfer", "layout", b"layout", "match_id", b"match_id", "mode", b"mode", "opening", b"opening", "passes", b"passes", "phase", b"phase", "players", b"players", "result", b"result", "round_number", b"round_number", "settlement", b"settlement", "turn", b"turn", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auction", b"auction", "boneyard_size", b"boneyard_size", "clock", b"clock", "fair_deal", b"fair_deal", "last_transfer", b"last_transfer", "layout", b"layout", "match_id", b"match_id", "mode", b"mode", "opening", b"opening", "passes", b"passes", "phase", b"phase", "players", b"players", "result", b"result", "round_number", b"round_number", "settlement", b"settlement", "turn", b"turn", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -670,7 +703,7 @@ class OwnView(_message.Message):
 
     @_builtins.property
     def legal_actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LegalAction]:
-        """Everything that the viewer may do now, ready to send back. Resign is not listed."""
+        """Everything that the viewer may do now, ready to send back. Resign and CommitEntropy are not listed."""
 
     def __init__(
         self,
@@ -733,7 +766,7 @@ class LegalAction(_message.Message):
     """For a play: the exposed total afterwards."""
     @_builtins.property
     def command(self) -> _commands_pb2.Command:
-        """Send this back as it is."""
+        """Send this back as it is. A seat that committed to entropy adds it to Start."""
 
     @_builtins.property
     def make_bid(self) -> Global___BidRange:

@@ -5,14 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from engine.events import AbortReason, MatchAborted, MatchWon, WinReason
 from engine.refusals import Refusal
+from engine.seats import PerSeat, Seat
 from engine.view import Audience
 from service.ports import (
     Credential,
+    DealSecrets,
     DueMatch,
     SeatRequest,
     Store,
     StoreUnavailableError,
+    UnknownTokenError,
     VersionConflictError,
 )
 from tests.support.store import (
@@ -86,6 +90,21 @@ async def test_a_seat_request_is_kept(store: Store) -> None:
     await store.append(creation("m", seat_request=request))
     assert await store.seat_request("r") == request
     assert await store.seat_request("other") is None
+
+
+async def test_the_secrets_of_a_deal_are_kept_and_replaced_with_a_step(store: Store) -> None:
+    """All or nothing with the step that they belong to; a match without them has none."""
+    made, opened = DealSecrets(b"r" * 32, b"s" * 32), DealSecrets(b"r" * 32, b"s" * 32, PerSeat(b"1" * 32, b""))
+    assert await store.deal_secrets("m") is None
+    await store.append(replace(creation("m"), deal=made))
+    assert await store.deal_secrets("m") == made
+    with pytest.raises(VersionConflictError):
+        await store.append(replace(move("m", 7), deal=opened))
+    assert await store.deal_secrets("m") == made
+    await store.append(replace(move("m", 1), deal=opened))
+    assert await store.deal_secrets("m") == opened
+    assert "ssss" not in repr(opened)
+    assert "1111" not in repr(opened)
 
 
 async def test_live_matches_come_earliest_due_first(store: Store) -> None:
@@ -205,3 +224,55 @@ async def test_a_waiter_that_gives_up_does_not_undo_the_change(store: Store) -> 
     assert isinstance(gone, asyncio.CancelledError)
     await store.append(creation("n"))
     assert await store.steps("m") == [CREATED]
+
+
+async def test_another_token_stands_in_the_place_of_one(open_store: OpenStore) -> None:
+    """For the same match, audience and subject; also after the store was opened again."""
+    store = await open_store()
+    old = Credential(hashed("old"), "m", Audience.SEAT_ONE, "subject")
+    await store.append(creation("m", credentials=[old]))
+    await store.replace_credential(old.token_hash, hashed("new"))
+    await store.close()
+    again = await open_store()
+    assert await again.credential(old.token_hash) is None
+    assert await again.credential(hashed("new")) == replace(old, token_hash=hashed("new"))
+
+
+async def test_a_token_that_is_not_there_cannot_be_replaced(store: Store) -> None:
+    """Of two replacements at once the first counts; what was handed in with them is written."""
+    await store.append(creation("m", credentials=[Credential(hashed("old"), "m", Audience.SEAT_ONE)]))
+    results = await asyncio.gather(
+        store.replace_credential(hashed("old"), hashed("new")),
+        store.replace_credential(hashed("old"), hashed("newer")),
+        store.append(creation("other")),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [type(None), UnknownTokenError, type(None)]
+    assert await store.credential(hashed("new")) is not None
+    assert await store.credential(hashed("newer")) is None
+
+
+async def test_the_store_knows_which_subject_got_a_seat(store: Store) -> None:
+    """By match, audience and subject together."""
+    await store.append(creation("m", credentials=[Credential(hashed("t"), "m", Audience.SEAT_ONE, "ann")]))
+    await store.append(creation("n", credentials=[Credential(hashed("u"), "n", Audience.SEAT_TWO, "ann")]))
+    assert await store.holds("m", Audience.SEAT_ONE, "ann")
+    assert not await store.holds("m", Audience.SEAT_TWO, "ann")
+    assert not await store.holds("n", Audience.SEAT_ONE, "ann")
+    assert not await store.holds("m", Audience.SEAT_ONE, "bo")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        MatchWon(Seat.ONE, WinReason.RESIGNATION, at_ns=NOON_NS + 7),
+        MatchAborted(AbortReason.OPERATOR, "", at_ns=NOON_NS + 7),
+    ],
+)
+async def test_a_credential_tells_when_its_match_ended(store: Store, end: MatchWon | MatchAborted) -> None:
+    """However it ended; until then it tells nothing."""
+    credential = Credential(hashed("t"), "m", Audience.SEAT_ONE)
+    await store.append(creation("m", credentials=[credential]))
+    assert await store.credential(hashed("t")) == credential
+    await store.append(replace(move("m", 1, due_ns=None, live=False), events=(end,)))
+    assert await store.credential(hashed("t")) == replace(credential, ended_at_ns=NOON_NS + 7)

@@ -85,6 +85,7 @@ ABORTS = {
     AbortReason.LEFT_BEFORE_START: "left before start",
     AbortReason.TIMING_FAILURE: "timing failure",
     AbortReason.OPERATOR: "operator",
+    AbortReason.DEAL_NOT_OPENED: "deal not opened",
 }
 VERDICTS = {
     Verdict.NOT_TIMED: "not timed",
@@ -132,6 +133,13 @@ ON_DISK: list[tuple[str, Event]] = [
         '{"t":"created","at":5,"shared":false,"start":600,"continue":60}',
         events.MatchCreated(5, shared_device=False, start_timeout_ns=600, continue_timeout_ns=60),
     ),
+    (
+        '{"t":"created","at":5,"shared":false,"start":600,"continue":60,"commit":"00ff"}',
+        events.MatchCreated(
+            5, shared_device=False, start_timeout_ns=600, continue_timeout_ns=60, server_commitment=b"\x00\xff"
+        ),
+    ),
+    ('{"t":"committed","seat":2,"commit":"00ff"}', events.EntropyCommitted(TWO, b"\x00\xff")),
     ('{"t":"seated","seat":1,"name":"Zo\\u00eb \\"Z\\""}', events.PlayerSeated(ONE, 'Zoë "Z"')),
     ('{"t":"ready","seat":2}', events.PlayerReady(TWO)),
     ('{"t":"continued","at":5}', events.ContinueTimedOut(5)),

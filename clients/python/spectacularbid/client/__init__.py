@@ -11,6 +11,7 @@ It needs grpc and protobuf only, and knows no rules: it shows what the view says
 """
 
 from spectacularbid.client.clock import ClockSync, bank_remaining_ns, delay_remaining_ns
+from spectacularbid.client.deal_part import DealPart, may_open
 from spectacularbid.client.digest import Desync, view_digest
 from spectacularbid.client.errors import (
     AlreadyStartedError,
@@ -24,6 +25,7 @@ from spectacularbid.client.errors import (
     NotPossibleNowError,
     PermissionDeniedError,
     ResumePointGoneError,
+    StreamReplacedError,
     TooManyCommandsError,
     UnauthenticatedError,
     UnavailableError,
@@ -42,6 +44,7 @@ __all__ = [
     "CommandIdReusedError",
     "Connection",
     "ConnectionClosedError",
+    "DealPart",
     "Desync",
     "InvalidRequestError",
     "InviteNotValidError",
@@ -55,6 +58,7 @@ __all__ = [
     "ResumePointGoneError",
     "Service",
     "Settings",
+    "StreamReplacedError",
     "Token",
     "TooManyCommandsError",
     "UnauthenticatedError",
@@ -63,5 +67,6 @@ __all__ = [
     "bank_remaining_ns",
     "connect",
     "delay_remaining_ns",
+    "may_open",
     "view_digest",
 ]

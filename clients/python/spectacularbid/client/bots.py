@@ -16,6 +16,7 @@ from spectacularbid.client.actions import (
     net_price_points,
     offers,
 )
+from spectacularbid.client.deal_part import may_open
 from spectacularbid.client.errors import ClientError
 from spectacularbid.client.session import MatchSession
 from spectacularbid.client.views import player_of
@@ -105,6 +106,8 @@ async def run_bot(
             if view.public.HasField("result"):
                 return view.public.result
             ready = next(find(view, *READY_KINDS), None)
+            if ready is not None and ready.command.HasField("start") and not may_open(view):
+                continue
             command = ready.command if ready is not None else strategy(view, rng)
             if command is not None:
                 outcome = await table.submit(command, expected_version_for(command, view))

@@ -47,7 +47,7 @@ class ClientError(Exception):
         self.details = dict(details or {})
         self.retry_after_seconds = retry_after_seconds
 
-        self.is_final = code in FINAL_CODES
+        self.is_final = code in FINAL_CODES or reason in FINAL_REASONS
         self.is_retriable = code in RETRIABLE_CODES or (retry_after_seconds is not None and not self.is_final)
 
 
@@ -95,6 +95,10 @@ class TooManyCommandsError(LimitedError):
     """Too many commands wait for this match."""
 
 
+class StreamReplacedError(LimitedError):
+    """A newer stream of the same seat took the place of this one. Opening it again would only replace that one."""
+
+
 class UnavailableError(ClientError):
     """The service did not answer, or says: try again with the same id."""
 
@@ -111,6 +115,7 @@ BY_REASON: Mapping[str, type[ClientError]] = {
     "ALREADY_STARTED": AlreadyStartedError,
     "COMMAND_ID_REUSED": CommandIdReusedError,
     "INVITE_NOT_VALID": InviteNotValidError,
+    "STREAM_REPLACED": StreamReplacedError,
     "TOO_MANY_COMMANDS": TooManyCommandsError,
 }
 BY_CODE: Mapping[Code, type[ClientError]] = {
@@ -127,6 +132,7 @@ BY_CODE: Mapping[Code, type[ClientError]] = {
     Code.CANCELLED: UnavailableError,
 }
 FINAL_CODES = frozenset({Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.NOT_FOUND, Code.INVALID_ARGUMENT})
+FINAL_REASONS = frozenset({"STREAM_REPLACED"})
 RETRIABLE_CODES = frozenset(
     {Code.UNAVAILABLE, Code.INTERNAL, Code.UNKNOWN, Code.DEADLINE_EXCEEDED, Code.CANCELLED},
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import grpc
 
+from spectacularbid.client.deal_part import DealPart
 from spectacularbid.client.errors import ClientError, ConnectionClosedError, UnavailableError, from_command_error
 from spectacularbid.client.mailbox import Mailbox
 from spectacularbid.client.resume import PatientReader, Resumption
@@ -39,11 +40,14 @@ class PlaySession:
     sent again with its id.
     """
 
-    def __init__(self, stub: MatchServiceAsyncStub, match_id: str, *, metadata: Metadata, settings: Settings) -> None:
+    def __init__(
+        self, stub: MatchServiceAsyncStub, match_id: str, *, metadata: Metadata, settings: Settings, part: DealPart
+    ) -> None:
         self._stub = stub
         self._match_id = match_id
         self._metadata = metadata
         self._settings = settings
+        self._part = part
         self._resumption = Resumption(settings)
         self._reader = PatientReader(settings)
         self._mailbox = Mailbox(settings.limits.merged_events)
@@ -77,7 +81,7 @@ class PlaySession:
     async def submit(self, command: Command, expected_version: int | None = None) -> CommandOutcome:
         """Send a command and wait for its outcome. Raises `ClientError` when it is unknown after all attempts."""
         request = PlayMatchCommand(
-            command_id=self._settings.new_id(), expected_version=expected_version, command=command
+            command_id=self._settings.new_id(), expected_version=expected_version, command=self._part.opened(command)
         )
         backoff = Backoff(self._settings.limits, self._settings.jitter)
         async with self._may_send:
@@ -146,6 +150,7 @@ class PlaySession:
         match kind:
             case "update":
                 self._presence = message.update.presence
+                self._part.see(message.update.view.public.fair_deal)
                 if self._resumption.admit(message.update):
                     self._mailbox.put(message.update)
             case "outcome":
@@ -162,6 +167,7 @@ class PlaySession:
         last, version = self._resumption.version, outcome.view.public.version
         if version <= last:
             return
+        self._part.see(outcome.view.public.fair_deal)
         update = MatchUpdate(
             view=outcome.view,
             events=outcome.accepted.events,

@@ -9,7 +9,8 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 
 from spectacularbid.client.clock import ClockSync
-from spectacularbid.client.retry import attempt, call
+from spectacularbid.client.deal_part import DealPart
+from spectacularbid.client.retry import Metadata, attempt, call
 from spectacularbid.client.session import MatchSession, WatchSession
 from spectacularbid.client.settings import Settings
 from spectacularbid.client.token import Token
@@ -18,10 +19,12 @@ from spectacularbid.v1.match_service_pb2 import (
     CreateMatchResponse,
     JoinMatchRequest,
     JoinMatchResponse,
+    MatchUpdate,
 )
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
 from spectacularbid.v1.rules_service_pb2 import GetRulesRequest, GetRulesResponse
 from spectacularbid.v1.rules_service_pb2_grpc import RulesServiceStub
+from spectacularbid.v1.tiles_pb2 import SEAT_ONE, SEAT_TWO
 from spectacularbid.v1.time_service_pb2 import SyncRequest, SyncResponse
 from spectacularbid.v1.time_service_pb2_grpc import TimeServiceStub
 from spectacularbid.v1.views_pb2 import MATCH_MODE_ONLINE, MATCH_MODE_SHARED_DEVICE
@@ -107,31 +110,52 @@ class Service:
         )
 
     async def _create(self, request: CreateMatchRequest) -> MatchSession:
-        made: CreateMatchResponse = await call(self._matches.CreateMatch, request, settings=self._settings)
-        return MatchSession(
+        made: CreateMatchResponse = await call(
+            self._matches.CreateMatch, request, settings=self._settings, metadata=self._admission()
+        )
+        session = MatchSession(
             self._matches,
             made.match_id,
             Token(made.token),
             self._settings,
             invite_code=made.invite_code,
             spectator_token=Token(made.spectator_token),
+            part=DealPart(made.match_id, SEAT_ONE, seen=made.update.view.public.fair_deal),
         )
+        return await self._taking_part(session, made.update)
 
     async def join_match(self, invite_code: str, display_name: str) -> MatchSession:
         """Take the free seat of the match with this invite code. Raises `ClientError`."""
         request = JoinMatchRequest(
             request_id=self._settings.new_id(), invite_code=invite_code, display_name=display_name
         )
-        joined: JoinMatchResponse = await call(self._matches.JoinMatch, request, settings=self._settings)
-        return MatchSession(self._matches, joined.match_id, Token(joined.token), self._settings)
+        joined: JoinMatchResponse = await call(
+            self._matches.JoinMatch, request, settings=self._settings, metadata=self._admission()
+        )
+        part = DealPart(joined.match_id, SEAT_TWO, seen=joined.update.view.public.fair_deal)
+        session = MatchSession(self._matches, joined.match_id, Token(joined.token), self._settings, part=part)
+        return await self._taking_part(session, joined.update)
 
-    def resume(self, match_id: str, token: Token) -> MatchSession:
-        """Go on with a match; asks nobody, so a bad token shows up with the first call."""
-        return MatchSession(self._matches, match_id, token, self._settings)
+    async def _taking_part(self, session: MatchSession, update: MatchUpdate) -> MatchSession:
+        """Commit to own entropy before anybody has opened any."""
+        if update.view.public.HasField("fair_deal"):
+            await session.commit_entropy()
+        return session
+
+    def resume(self, match_id: str, token: Token, part: DealPart | None = None) -> MatchSession:
+        """Go on with a match; asks nobody, so a bad token shows up with the first call.
+
+        Before the start a seat that has committed needs the `part` of its earlier session.
+        """
+        return MatchSession(self._matches, match_id, token, self._settings, part=part)
 
     def watch_only(self, match_id: str, spectator_token: Token) -> WatchSession:
         """Watch a match; asks nobody, so a bad token shows up with the first call."""
         return WatchSession(self._matches, match_id, spectator_token, self._settings)
+
+    def _admission(self) -> Metadata:
+        token = self._settings.platform_token()
+        return (("authorization", f"Bearer {token}"),) if token else ()
 
     async def rules(self) -> GetRulesResponse:
         """The rules, as text and as figures. Raises `ClientError`."""

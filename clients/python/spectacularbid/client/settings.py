@@ -54,4 +54,5 @@ class Settings:
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     on_desync: Callable[[Desync], None] = warn_of_desync
+    platform_token: Callable[[], str] = lambda: ""  # asked for before each create and join; "" for a guest
     on_connection: Callable[[Connection], None] = lambda _: None  # told of changes, by each stream

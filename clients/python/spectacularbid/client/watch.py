@@ -1,30 +1,61 @@
-"""Watching a match by WatchMatch."""
+"""Watching a match: a player by WatchMatch, a spectator by SpectateMatch."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from spectacularbid.client.errors import ClientError
 from spectacularbid.client.resume import PatientReader, Readable, Resumption
 from spectacularbid.client.retry import Metadata
 from spectacularbid.client.settings import Settings
-from spectacularbid.v1.match_service_pb2 import MatchUpdate, WatchMatchRequest, WatchMatchResponse
+from spectacularbid.v1.match_service_pb2 import (
+    MatchUpdate,
+    SpectateMatchRequest,
+    SpectateMatchResponse,
+    WatchMatchRequest,
+    WatchMatchResponse,
+)
 
 if TYPE_CHECKING:
     from spectacularbid.v1.match_service_pb2_grpc import MatchServiceAsyncStub
 
 
-async def watch(
-    stub: MatchServiceAsyncStub, match_id: str, *, metadata: Metadata, settings: Settings, after_version: int = 0
-) -> AsyncGenerator[MatchUpdate, None]:
+StreamMessage: TypeAlias = WatchMatchResponse | SpectateMatchResponse
+
+
+class Stream(Readable[StreamMessage], Protocol):
+    """One stream, as it is needed here."""
+
+    def cancel(self) -> bool:
+        """Hang up."""
+
+
+Open: TypeAlias = Callable[[int], Stream]
+"""Opens a stream that goes on after a version."""
+
+
+def watching(stub: MatchServiceAsyncStub, match_id: str, metadata: Metadata) -> Open:
+    """How a player watches."""
+    return lambda version: stub.WatchMatch(
+        WatchMatchRequest(match_id=match_id, after_version=version), metadata=metadata
+    )
+
+
+def spectating(stub: MatchServiceAsyncStub, match_id: str, metadata: Metadata) -> Open:
+    """How a spectator watches."""
+    return lambda version: stub.SpectateMatch(
+        SpectateMatchRequest(match_id=match_id, after_version=version), metadata=metadata
+    )
+
+
+async def watch(open_stream: Open, *, settings: Settings, after_version: int = 0) -> AsyncGenerator[MatchUpdate, None]:
     """Yields whole views until one has a result. Resumes by itself; raises `ClientError` when that is hopeless."""
     resumption = Resumption(settings, after_version)
     reader = PatientReader(settings)
     while True:
         resumption.opened()
-        request = WatchMatchRequest(match_id=match_id, after_version=resumption.version)
-        call = stub.WatchMatch(request, metadata=metadata)
+        call = open_stream(resumption.version)
         try:
             while (update := await _next_update(call, reader, resumption)) is not None:
                 yield update
@@ -37,7 +68,7 @@ async def watch(
 
 
 async def _next_update(
-    call: Readable[WatchMatchResponse], reader: PatientReader, resumption: Resumption
+    call: Readable[StreamMessage], reader: PatientReader, resumption: Resumption
 ) -> MatchUpdate | None:
     """The next update worth showing, or None after a goodbye."""
     while True:
@@ -47,5 +78,12 @@ async def _next_update(
             return None
         resumption.alive()
         # Anything else is a heartbeat, or newer than this client.
-        if message.HasField("update") and resumption.admit(message.update):
-            return message.update
+        if message.HasField("update") and resumption.admit(update := _match_update(message)):
+            return update
+
+
+def _match_update(message: StreamMessage) -> MatchUpdate:
+    """The update. A spectator's has the same fields but one, with the same numbers, so that one type is enough here."""
+    if isinstance(message, SpectateMatchResponse):
+        return MatchUpdate.FromString(message.update.SerializeToString(deterministic=True))
+    return message.update

@@ -50,6 +50,7 @@ ABORT_REASONS = {
     ev.ABORT_REASON_LEFT_BEFORE_START: "a player left before the start",
     ev.ABORT_REASON_TIMING_FAILURE: "a timing failure of the service",
     ev.ABORT_REASON_OPERATOR: "an operator ended it",
+    ev.ABORT_REASON_DEAL_NOT_OPENED: "a player committed to entropy and did not open it",
 }
 
 

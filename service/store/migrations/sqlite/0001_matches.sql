@@ -33,6 +33,15 @@ CREATE TABLE commands (
     PRIMARY KEY (match_id, sender, command_id)
 ) STRICT;
 
+-- What fixes the tiles of each match with its public commitments: secret until the match is over.
+CREATE TABLE deals (
+    match_id TEXT PRIMARY KEY REFERENCES matches,
+    rules_hash BLOB NOT NULL,
+    secret BLOB NOT NULL,
+    entropy_one BLOB NOT NULL,
+    entropy_two BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What a token is good for. Only its hash is known.
 CREATE TABLE credentials (
     token_hash BLOB PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""Commands for a terminal: play, bot, smoke, demo."""
+"""Commands for a terminal: play, bot, smoke, demo, verify."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from spectacularbid.client.bots import STRATEGIES
-from spectacularbid.client.commands import bot, demo, play, smoke
+from spectacularbid.client.commands import bot, demo, play, smoke, verify
 from spectacularbid.client.commands.demo import StartServer
 from spectacularbid.client.commands.seating import BOT_PREFIX, FRIEND, TOKEN_VARIABLE
 from spectacularbid.client.service import DEFAULT_TARGET
@@ -23,7 +23,7 @@ class Subparsers(Protocol):
 
 
 def add_parsers(subparsers: Subparsers, *, start_server: StartServer | None = None) -> None:
-    """Add the four commands. Each sets `run`, a function from the parsed arguments to an exit status.
+    """Add the five commands. Each sets `run`, a function from the parsed arguments to an exit status.
 
     `start_server` lets `demo` start a server when none answers at the default address.
     """
@@ -31,6 +31,7 @@ def add_parsers(subparsers: Subparsers, *, start_server: StartServer | None = No
     _add_bot(subparsers)
     _add_smoke(subparsers)
     _add_demo(subparsers, start_server)
+    _add_verify(subparsers)
 
 
 def _add_play(subparsers: Subparsers) -> None:
@@ -72,6 +73,15 @@ def _add_demo(subparsers: Subparsers, start_server: StartServer | None) -> None:
     _add_server(parser, default=None)
     _add_seed(parser)
     parser.set_defaults(run=partial(demo.run, start_server=start_server))
+
+
+def _add_verify(subparsers: Subparsers) -> None:
+    parser = _add_command(subparsers, "verify", "check that the tiles of a finished match were dealt fairly")
+    _add_server(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a proof as JSON")
+    parser.add_argument("--match", metavar="ID", help="ask the service for the proof of this match")
+    parser.add_argument("--token", help=f"a token of the match; better put it in {TOKEN_VARIABLE}")
+    parser.set_defaults(run=verify.run)
 
 
 def _add_command(subparsers: Subparsers, name: str, text: str) -> argparse.ArgumentParser:

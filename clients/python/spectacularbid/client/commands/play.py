@@ -44,7 +44,7 @@ async def play(terminal: Terminal, args: argparse.Namespace, lines: Lines) -> in
         await expect_answer(service, server)
         if before is None:
             session, opponent = await take_new_seat(service, server, args, terminal)
-            before = SavedMatch(server, session.match_id, session.token, opponent)
+            before = SavedMatch(server, session.match_id, session.token, opponent, session.part)
         await _play_match(terminal, service, before, lines)
     return EXIT_DONE
 
@@ -57,7 +57,7 @@ async def _play_match(terminal: Terminal, service: Service, match: SavedMatch, l
     if match.opponent is not None:
         helpers.append(start_opponent(service, match.match_id, match.opponent, terminal))
     try:
-        async with service.resume(match.match_id, match.token).play() as table:
+        async with service.resume(match.match_id, match.token, match.part).play() as table:
             player = Player(table, terminal=terminal, lines=lines, clock=clock, rules=service.rules)
             terminal.say(*HELP)
             if await player.play():

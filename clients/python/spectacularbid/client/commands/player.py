@@ -10,6 +10,7 @@ from spectacularbid.client.actions import bid_command, expected_version_for, fin
 from spectacularbid.client.clock import ClockSync
 from spectacularbid.client.commands.lines import Lines
 from spectacularbid.client.commands.terminal import Terminal, sentence
+from spectacularbid.client.deal_part import may_open
 from spectacularbid.client.errors import ClientError
 from spectacularbid.client.narrate import Narrator
 from spectacularbid.client.text import action_text, clock_text, view_lines
@@ -164,6 +165,8 @@ class Player:
             self._terminal.say("There is nothing to choose now.")
         elif not 1 <= number <= len(actions) or is_bid(actions[number - 1]):
             self._terminal.say("That is none of the choices.", *HELP)
+        elif actions[number - 1].command.HasField("start") and not may_open(self._view):
+            self._terminal.say("Wait until the other player is here: your part of the deal stays closed until then.")
         else:
             await self._submit(actions[number - 1].command)
 

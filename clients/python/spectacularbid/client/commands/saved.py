@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectacularbid.client.commands.terminal import CommandFailedError
+from spectacularbid.client.deal_part import DealPart
 from spectacularbid.client.token import Token
+from spectacularbid.v1.tiles_pb2 import SEAT_ONE, SEAT_TWO, Seat
 
 FOLDER = "spectacular-bid"
 
@@ -19,6 +21,7 @@ class SavedOpponent:
 
     strategy: str
     token: Token
+    part: DealPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class SavedMatch:
     match_id: str
     token: Token
     opponent: SavedOpponent | None = None
+    part: DealPart | None = None
 
 
 def default_path(match_id: str) -> Path:
@@ -41,8 +45,14 @@ def default_path(match_id: str) -> Path:
 def save(path: Path, match: SavedMatch) -> bool:
     """Write the file, readable by its owner only; says whether that was possible."""
     content: dict[str, object] = {"server": match.server, "match_id": match.match_id, "token": match.token.reveal()}
+    content |= {"entropy": _entropy(match.part), "seat": match.part.seat if match.part else SEAT_ONE}
     if match.opponent is not None:
-        content["opponent"] = {"strategy": match.opponent.strategy, "token": match.opponent.token.reveal()}
+        other = match.opponent
+        content["opponent"] = {
+            "strategy": other.strategy,
+            "token": other.token.reveal(),
+            "entropy": _entropy(other.part),
+        }
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -58,14 +68,30 @@ def load(path: Path) -> SavedMatch:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         other = content.get("opponent")
-        opponent = SavedOpponent(str(other["strategy"]), Token(str(other["token"]))) if other else None
+        match_id = str(content["match_id"])
+        opponent = None
+        if other:
+            opponent = SavedOpponent(
+                str(other["strategy"]), Token(str(other["token"])), _part(match_id, SEAT_TWO, other)
+            )
         return SavedMatch(
             server=str(content["server"]),
-            match_id=str(content["match_id"]),
+            match_id=match_id,
             token=Token(str(content["token"])),
             opponent=opponent,
+            part=_part(match_id, SEAT_TWO if content.get("seat") == SEAT_TWO else SEAT_ONE, content),
         )
     except OSError as error:
         raise CommandFailedError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise CommandFailedError(f"{path} is not a saved match.") from None
+
+
+def _entropy(part: DealPart | None) -> str:
+    return part.reveal().hex() if part else ""
+
+
+def _part(match_id: str, seat: Seat.ValueType, content: dict[str, object]) -> DealPart | None:
+    """What a seat committed to, if it did: kept until Start has opened it."""
+    entropy = bytes.fromhex(str(content.get("entropy", "")))
+    return DealPart(match_id, seat, entropy=entropy) if entropy else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from spectacularbid.client.bots import STRATEGIES, run_bot
@@ -24,7 +25,7 @@ def saved_match(args: argparse.Namespace) -> SavedMatch | None:
     """The match that the arguments say to go on with; None for a new one. Raises CommandFailedError."""
     if args.resume is not None:
         found = load(Path(args.resume))
-        return SavedMatch(args.server or found.server, found.match_id, found.token, found.opponent)
+        return replace(found, server=args.server or found.server)
     if args.match is None:
         return None
     token = args.token or os.environ.get(TOKEN_VARIABLE, "")
@@ -48,14 +49,14 @@ async def take_new_seat(
         return session, None
     strategy = args.against.removeprefix(BOT_PREFIX)
     seat = await service.join_match(session.invite_code, f"{strategy.capitalize()} bot")
-    return session, SavedOpponent(strategy, seat.token)
+    return session, SavedOpponent(strategy, seat.token, seat.part)
 
 
 def start_opponent(service: Service, match_id: str, opponent: SavedOpponent, terminal: Terminal) -> asyncio.Task[None]:
     """Let the bot play in the other seat until the task is cancelled."""
 
     async def play() -> None:
-        session = service.resume(match_id, opponent.token)
+        session = service.resume(match_id, opponent.token, opponent.part)
         try:
             await run_bot(session, STRATEGIES[opponent.strategy], rng=dice(None))
         except ClientError as error:

@@ -56,6 +56,8 @@ async def _play_and_check(terminal: Terminal, service: Service, seed: int | None
     problems = [problem for witness in witnesses for problem in witness.problems]
     problems += [f"version {desync.version}: the digest does not match" for desync in desyncs]
     problems += result_problems(results, viewers=len(witnesses))
+    for seat in duel.seats:
+        problems += seat.part.problems(await seat.deal_proof()) if seat.part.is_committed else []
     seconds = time.monotonic() - began
     if problems:
         terminal.say(f"smoke failed: {'; '.join(problems)}")
