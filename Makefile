@@ -71,6 +71,27 @@ lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
 	@$(LOCK) --output-file .locks/run.txt
 	@$(LOCK) --group dev --constraints .locks/run.txt --output-file .locks/dev.txt
 
+# What a failing simulation prints: make sim SEED=7 MODE=light, or make sim SCENARIO='stall' DIES_AT=45 KEPT=1.
+.PHONY: sim
+SEED ?= 1
+MODE ?= light
+DIES_AT ?= 0
+sim: setup ## replay one simulated seed with its trace: SEED=1 MODE=light|heavy|client|planned
+ifdef SCENARIO
+	@$(BIN)/python -m tests.sim scenario "$(SCENARIO)" --dies-at $(DIES_AT) $(if $(filter 1,$(KEPT)),--kept)
+else
+	@$(BIN)/python -m tests.sim seed $(SEED) $(MODE)
+endif
+
+.PHONY: sim-long
+SEEDS ?= 20000
+sim-long: setup ## simulate SEEDS=20000 seeds on two processors and count what happened
+	@$(BIN)/python -m tests.sim many $(SEED) $(SEEDS)
+
+.PHONY: mutants
+mutants: setup ## take each rule of the clock away: the simulator must notice
+	@$(BIN)/python -m tests.sim mutants
+
 .PHONY: bench
 bench: setup ## measure speed
 	@$(BIN)/python -m bench

@@ -57,10 +57,10 @@ def _overhead(*, rounds: int) -> Table:
     guard = run(_started())
     decision = Decision(Seat.ONE, guard.now_ns(), 120 * SECOND_NS)
     receipt = Receipt(Arrival.at(guard.now_ns()), decision, 0, Verdict.IN_TIME)
-    stamp_us = _microseconds(guard.arrival, rounds)
-    exact_us = _microseconds(guard.now_ns, rounds)
-    judge_us = _microseconds(lambda: decision.judge(receipt.arrival, SECOND_NS), rounds)
-    receipt_us = _microseconds(lambda: receipt_message(receipt), rounds)
+    stamp_us = microseconds(guard.arrival, rounds)
+    exact_us = microseconds(guard.now_ns, rounds)
+    judge_us = microseconds(lambda: decision.judge(receipt.arrival, SECOND_NS), rounds)
+    receipt_us = microseconds(lambda: receipt_message(receipt), rounds)
     tick_us = run(_ticking(seconds=1.0 if rounds < 50_000 else 5.0)) * SECOND_NS / TICK_NS / COMMANDS_PER_SECOND
     rows: list[list[Value]] = [
         ["stamp as an interval, beyond reading the clock once", stamp_us - exact_us],
@@ -73,7 +73,7 @@ def _overhead(*, rounds: int) -> Table:
     return Table("Clock: CPU microseconds a command", {"part": TEXT, "us": ".2f"}, rows, [note])
 
 
-def _microseconds(work: Callable[[], object], rounds: int) -> float:
+def microseconds(work: Callable[[], object], rounds: int) -> float:
     """The least of several repeats: the machine left alone."""
     best = float("inf")
     for _ in range(5):

@@ -15,15 +15,16 @@ from engine.view import Audience
 from service.ports import CommandRecord, Credential, SeatRequest
 
 LINE_LIMIT = 64
-"""Requests that may wait for one match. Players wait for answers, so more than a few is a fault or an attack."""
+"""Requests of one sender that may wait for one match, so that nobody keeps the other player out of the line.
 
-
+Players wait for answers, so more than a few is a fault or an attack.
+"""
 STRANGERS_LIMIT = 16
-"""Of these, senders who are still being checked: whoever knows a match's id must not fill its players' line."""
+"""Requests of all senders who are still being checked: whoever knows a match's id must not fill its players' line."""
 
 
 class LineFullError(Exception):
-    """Too many requests wait for this match already."""
+    """Too many requests of this sender wait for this match already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class Ticket:
     done: asyncio.Future[Done] = field(default_factory=_new_future, compare=False)
 
 
+def _sender_of(order: PlayerOrder | ServiceOrder | None) -> Audience | type[ServiceOrder] | None:
+    """Whose place it is: a player's, the service's, or a stranger's."""
+    return order.sender if isinstance(order, PlayerOrder) else None if order is None else ServiceOrder
+
+
 class Line:
     """Tickets by stamp, then by entry."""
 
@@ -94,8 +100,9 @@ class Line:
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
-        strangers = sum(ticket.order is None and not ticket.withdrawn for ticket in self._tickets)
-        if len(self._tickets) >= LINE_LIMIT or (order is None and strangers >= STRANGERS_LIMIT):
+        sender = _sender_of(order)
+        waiting = sum(not ticket.withdrawn and _sender_of(ticket.order) is sender for ticket in self._tickets)
+        if waiting >= (STRANGERS_LIMIT if order is None else LINE_LIMIT):
             raise LineFullError
         return self.hold(arrival, order)
 

@@ -47,6 +47,7 @@ class Settings(BaseSettings):
     creates_per_second: int = Field(50, ge=1, le=1_000_000, description="creates and joins of a platform subject")
     spectator_streams: int = Field(1, ge=1, le=1000, description="streams of one spectator token; more to share it")
     database: Path = Field(Path("spectacular-bid.sqlite3"), description="the SQLite file")
+    sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
     drain_seconds: float = Field(5.0, ge=0, le=300, description="how long to keep accepting after SIGTERM")

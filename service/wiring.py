@@ -38,7 +38,7 @@ class Addresses:
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[Service]:
     """Run the whole service; leaving the context drains and stops it."""
-    store = await SqliteStore.open(settings.database)
+    store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
     try:
         last = await store.last_beat()
         anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)

@@ -26,6 +26,7 @@ from service.ports import (
 from service.store import sqlite_read
 from service.store.batches import BatchThread
 from service.store.event_json import heartbeat_of, heartbeat_text
+from service.store.sealing import Seal, SealingKeyError, seal_from
 from service.store.sqlite_file import SqliteFile, StoreOpenError
 from service.store.sqlite_read import Reader
 from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write, rotation_write
@@ -36,6 +37,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 HEARTBEAT_KEY: Final = "heartbeat"
+KEY_ID: Final = "sealing_key"
+"""Which key the hidden tiles of this file are sealed with."""
 BUSY_TIMEOUT_MS: Final = 2_000
 """How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
 MAX_READS: Final = 10_000
@@ -57,8 +60,9 @@ class SqliteStore:
     Changes that wait at the same moment share one commit. An invite code that is taken counts as a version conflict.
     """
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, seal: Seal) -> None:
         self._file = file
+        self._seal = seal
         self._reader = Reader(partial(file.connect, read_only=True))
         self._writer = Writer(partial(file.connect, read_only=False))
         self._write_thread = BatchThread("store-writes", self._writer.write)
@@ -67,9 +71,30 @@ class SqliteStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> SqliteStore:
-        """Take the file for this process; make it or bring it up to date if need be. Raises StoreOpenError."""
-        return cls(await asyncio.to_thread(SqliteFile, path, busy_timeout_ms=busy_timeout_ms))
+    async def open(
+        cls, path: Path, *, key_file: Path | None = None, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+    ) -> SqliteStore:
+        """Take the file for this process; make it or bring it up to date if need be. Raises StoreOpenError.
+
+        Hidden tiles are sealed with the key in `key_file`, by default the database's name with `.key` behind it.
+        """
+        file = await asyncio.to_thread(SqliteFile, path, busy_timeout_ms=busy_timeout_ms)
+        key_path = key_file or path.with_name(path.name + ".key")
+        try:
+            store = cls(file, seal_from(key_path))
+        except SealingKeyError as error:
+            file.release()
+            raise StoreOpenError(str(error)) from error
+        await store._prove_key(key_path)
+        return store
+
+    async def _prove_key(self, key_path: Path) -> None:
+        known = await self.meta(KEY_ID)
+        if known is None:
+            await self.set_meta(KEY_ID, self._seal.key_id)
+        elif known != self._seal.key_id:
+            await self.close()
+            raise StoreOpenError(f"{key_path} is not the sealing key with which this database was written.")
 
     @property
     def commits(self) -> int:
@@ -78,11 +103,11 @@ class SqliteStore:
 
     async def append(self, change: Append) -> None:
         """Write one change, as the port says."""
-        await self._write_thread.submit(append_write(change))
+        await self._write_thread.submit(append_write(change, self._seal))
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         """The steps of versions after_version + 1 and on, in order; empty when there are none."""
-        return await self._read(sqlite_read.steps, match_id, after_version)
+        return await self._read(sqlite_read.steps, self._seal, match_id, after_version)
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         """The stored outcome of a command."""
@@ -114,7 +139,7 @@ class SqliteStore:
 
     async def deal_secrets(self, match_id: str) -> DealSecrets | None:
         """What fixes the tiles of a match, as it was appended last."""
-        return await self._read(sqlite_read.deal_secrets, match_id)
+        return await self._read(sqlite_read.deal_secrets, self._seal, match_id)
 
     async def live_matches(self) -> Sequence[DueMatch]:
         """Every match that is not over, earliest due first."""

@@ -19,7 +19,9 @@ from service.ports import (
     SeatRequest,
     StoreUnavailableError,
 )
-from service.store.event_json import audience_of, audience_text, cause_of, receipt_of, refusal_of, step_of
+from service.store.event_json import audience_of, audience_text, cause_of, receipt_of, refusal_of
+from service.store.sealed_steps import sealed_step_of
+from service.store.sealing import Seal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,10 +51,11 @@ class Reader:
             self._connection = None
 
 
-def steps(connection: Connection, match_id: str, after_version: int) -> Sequence[Step]:
+def steps(connection: Connection, seal: Seal, match_id: str, after_version: int) -> Sequence[Step]:
     """The steps of versions after_version + 1 and on, in order."""
-    query = "SELECT events FROM steps WHERE match_id = ? AND version > ? ORDER BY version"
-    return [step_of(text) for (text,) in connection.execute(query, (match_id, after_version)).fetchall()]
+    query = "SELECT version, events FROM steps WHERE match_id = ? AND version > ? ORDER BY version"
+    rows = connection.execute(query, (match_id, after_version)).fetchall()
+    return [sealed_step_of(text, seal, f"{match_id}/{version}") for version, text in rows]
 
 
 def command(connection: Connection, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
@@ -105,11 +108,15 @@ def match_for_invite(connection: Connection, invite_hash: bytes) -> str | None:
     return next((match_id for (match_id,) in connection.execute(query, (invite_hash,)).fetchall()), None)
 
 
-def deal_secrets(connection: Connection, match_id: str) -> DealSecrets | None:
+def deal_secrets(connection: Connection, seal: Seal, match_id: str) -> DealSecrets | None:
     """What fixes the tiles of a match."""
+
+    def opened(sealed: bytes, name: str) -> bytes:
+        return seal.open(sealed, f"{match_id}/{name}") if sealed else sealed
+
     query = "SELECT rules_hash, secret, entropy_one, entropy_two FROM deals WHERE match_id = ?"
     for rules_hash, secret, one, two in connection.execute(query, (match_id,)).fetchall():
-        return DealSecrets(rules_hash, secret, PerSeat(one, two))
+        return DealSecrets(rules_hash, opened(secret, "secret"), PerSeat(opened(one, "one"), opened(two, "two")))
     return None
 
 

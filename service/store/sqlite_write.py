@@ -12,6 +12,7 @@ from service.ports import (
     Append,
     CommandRecord,
     Credential,
+    DealSecrets,
     DuplicateCommandError,
     DuplicateRequestError,
     LedgerRow,
@@ -20,7 +21,9 @@ from service.ports import (
     VersionConflictError,
 )
 from service.store.batches import Outcome
-from service.store.event_json import audience_text, cause_text, receipt_text, refusal_text, step_text
+from service.store.event_json import audience_text, cause_text, receipt_text, refusal_text
+from service.store.sealed_steps import sealed_step_text
+from service.store.sealing import Seal
 
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
 
@@ -60,11 +63,11 @@ class Write:
     missing: type[UnknownTokenError] | None = None
 
 
-def append_write(change: Append) -> Write:
-    """The write of an append."""
+def append_write(change: Append, seal: Seal) -> Write:
+    """The write of an append, hidden tiles and deal secrets sealed."""
     assert change.events or change.expected_version, "a match begins with events"
     assert change.invite_hash is None or not change.expected_version, "the invite code comes with the first step"
-    return Write(tuple(_statements(change)), change)
+    return Write(tuple(_statements(change, seal)), change)
 
 
 def credential_write(credential: Credential) -> Write:
@@ -89,7 +92,7 @@ def fault_write(row: LedgerRow) -> Write:
     return Write(((_FAULT, values),))
 
 
-def _statements(change: Append) -> Iterator[Statement]:
+def _statements(change: Append, seal: Seal) -> Iterator[Statement]:
     """First the match: if that changes no row, nothing else is tried."""
     match_id, version = change.match_id, change.expected_version
     if not change.events:
@@ -99,7 +102,7 @@ def _statements(change: Append) -> Iterator[Statement]:
     else:
         yield _CREATE, (match_id, change.due_ns, change.live, change.invite_hash)
     if change.events:
-        yield _STEP, (match_id, version + 1, step_text(change.events))
+        yield _STEP, (match_id, version + 1, sealed_step_text(change.events, seal, f"{match_id}/{version + 1}"))
     for event in change.events:
         if isinstance(event, MatchWon | MatchAborted):
             yield _END, (event.at_ns, match_id)
@@ -110,7 +113,15 @@ def _statements(change: Append) -> Iterator[Statement]:
     if (request := change.seat_request) is not None:
         yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
     if (deal := change.deal) is not None:
-        yield _DEAL, (match_id, deal.rules_hash, deal.secret, deal.entropies.one, deal.entropies.two)
+        yield _DEAL, _deal_row(match_id, deal, seal)
+
+
+def _deal_row(match_id: str, deal: DealSecrets, seal: Seal) -> tuple[object, ...]:
+    def closed(value: bytes, name: str) -> bytes:
+        return seal.close(value, f"{match_id}/{name}") if value else value
+
+    entropies = closed(deal.entropies.one, "one"), closed(deal.entropies.two, "two")
+    return match_id, deal.rules_hash, closed(deal.secret, "secret"), *entropies
 
 
 def _command_row(match_id: str, record: CommandRecord) -> tuple[object, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable
 from pathlib import Path
 
@@ -91,21 +90,6 @@ def test_the_owner_is_read_from_the_bytes(seed: int) -> None:
 def test_other_bytes_belong_to_nobody(data: bytes) -> None:
     """Fail closed."""
     assert own_seat_number(data) == -1
-
-
-def test_a_look_costs_next_to_nothing() -> None:
-    """Measured on the best of many runs; a message costs about 60 us in all."""
-    guard = Guard("m", Audience.SEAT_ONE, Metrics())
-    message = Addressed(b"x", Renderer().view("m", state_in_play(), Audience.SEAT_ONE))
-    best = min(_seconds_for(guard, message, 1_000) for _ in range(20))
-    assert best / 1_000 < 5e-6  # 0.7 us alone on the machine; a loaded one gets some air
-
-
-def _seconds_for(guard: Guard, message: Addressed, times: int) -> float:
-    began = time.perf_counter()
-    for _ in range(times):
-        guard.release(message)
-    return time.perf_counter() - began
 
 
 def mix_up(monkeypatch: pytest.MonkeyPatch, wrong: Audience) -> None:
