@@ -5,7 +5,7 @@ Instants and lengths are integer nanoseconds on the service's line of time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -40,11 +40,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A running decision: whose, since when, and the bank with which it began."""
+    """A running decision: whose, since when, and the bank with which it began.
+
+    A planned stop moves it by its length (F4); `standstills` are those that have, from when to when.
+    """
 
     seat: Seat
     started_at_ns: int
     bank_ns: int
+    standstills: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
     @property
     def delay_ends_at_ns(self) -> int:
@@ -55,6 +59,13 @@ class Decision:
     def deadline_ns(self) -> int:
         """The first instant that is too late (clock.expiry, K5)."""
         return self.started_at_ns + DELAY_NS + self.bank_ns
+
+    def moved_ns(self, instant_ns: int) -> int:
+        """An instant of earlier, moved as far as the planned stops after it have moved the decision."""
+        for from_ns, to_ns in self.standstills:
+            if instant_ns < to_ns:
+                instant_ns = min(instant_ns, from_ns) + to_ns - from_ns
+        return instant_ns
 
     def bank_used_ns(self, instant_ns: int) -> int:
         """What the decision takes from the bank when it ends at `instant_ns` (K1), at most the bank."""

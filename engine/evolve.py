@@ -213,11 +213,15 @@ def _over(state: MatchState, event: ev.MatchWon | ev.MatchAborted) -> MatchState
 
 def _clocks_resumed(state: MatchState, at_ns: int) -> MatchState:
     assert state.suspended_at_ns is not None
+    standstill = state.suspended_at_ns, at_ns
     stood_ns = at_ns - state.suspended_at_ns
     decision, waiting = state.decision, state.waiting_until_ns
+    if decision is not None:
+        started_at_ns = decision.started_at_ns + stood_ns
+        decision = replace(decision, started_at_ns=started_at_ns, standstills=(*decision.standstills, standstill))
     return state._replace(
         suspended_at_ns=None,
-        decision=decision and replace(decision, started_at_ns=decision.started_at_ns + stood_ns),
+        decision=decision,
         waiting_until_ns=None if waiting is None else waiting + stood_ns,
     )
 

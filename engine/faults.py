@@ -59,11 +59,12 @@ class Fault(NamedTuple):
         deadline in their span or right behind it, or one that came sooner because they took time away.
         """
         started, deadline = decision.started_at_ns, decision.deadline_ns
+        from_ns, to_ns = decision.moved_ns(self.from_ns), decision.moved_ns(self.to_ns)
         if self.cause is FaultCause.NOT_COMMITTED:
-            return started <= self.from_ns < deadline
+            return started <= from_ns < deadline
         if self.cause is FaultCause.CLOCK_FAULT:
-            return self.from_ns < deadline and self.to_ns > started
-        if self.from_ns < deadline <= self.to_ns + tolerances.aftermath_ns:
+            return from_ns < deadline and to_ns > started
+        if from_ns < deadline <= to_ns + tolerances.aftermath_ns:
             return True
         return self._lost_ns(decision, deadline) > tolerances.charge_ns
 
@@ -75,10 +76,13 @@ class Fault(NamedTuple):
         return min(self._lost_ns(decision, until_ns), decision.bank_used_ns(until_ns))
 
     def _lost_ns(self, decision: Decision, until_ns: int) -> int:
-        """How much of the decision's time the player could not use by then."""
+        """How much of the decision's time the player could not use by then; all since a command that was lost."""
+        from_ns, to_ns = decision.moved_ns(self.from_ns), decision.moved_ns(self.to_ns)
+        if self.cause is FaultCause.NOT_COMMITTED and from_ns >= decision.started_at_ns:
+            return max(0, until_ns - from_ns)
         if self.cause not in _BURNING:
             return 0
-        return max(0, min(self.to_ns, until_ns) - max(self.from_ns, decision.started_at_ns))
+        return max(0, min(to_ns, until_ns) - max(from_ns, decision.started_at_ns))
 
     def __str__(self) -> str:
         return f"{self.cause.value} from {self.from_ns} to {self.to_ns}: {self.evidence}"

@@ -22,6 +22,9 @@ from service.writer import Services
 
 GRACE_SECONDS = 5.0
 """How long calls that are under way may take when the door is closed."""
+SUSPENDING_SECONDS = 10.0
+"""How long a planned stop waits for a store in which it cannot stop the clocks."""
+SUSPEND_RETRY_SECONDS = 0.2
 
 
 class Tasks:
@@ -126,11 +129,17 @@ class Core:
                 await self._hurry.wait()
 
     async def _suspend(self) -> int:
-        try:
-            return await self.matches.suspend()
-        except StoreUnavailableError:  # it is tried again when the door is closed
-            get_logger().warning("clocks_not_suspended")
-            return 0
+        """Serve on until the clocks stand; where they cannot, raise, so that the stop is one without notice."""
+        loop = asyncio.get_running_loop()
+        gives_up = loop.time() + SUSPENDING_SECONDS
+        while True:
+            try:
+                return await self.matches.suspend()
+            except StoreUnavailableError:
+                get_logger().warning("clocks_not_suspended")
+                if loop.time() >= gives_up:
+                    raise
+                await asyncio.sleep(SUSPEND_RETRY_SECONDS)
 
     async def stop(self) -> int:
         """The end of a planned stop, when the edge has closed: absence is no fault from now on. Returns as `drain`."""

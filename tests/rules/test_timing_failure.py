@@ -173,8 +173,20 @@ def test_a_fault_counts_against_a_timeout_that_it_could_have_caused(
     assert late.refusal == Refusal(RefusalReason.TIME_EXPIRED)
 
 
+@pytest.mark.clause("F2")
+@pytest.mark.parametrize(
+    ("lost_at_ns", "is_abort"),
+    [(0, True), (seconds(20), True), (seconds(29) - 1, True), (seconds(29), False), (-1, False), (seconds(40), False)],
+)
+def test_the_bank_burned_since_a_command_that_was_lost_counts(lost_at_ns: int, *, is_abort: bool) -> None:
+    """The player had moved: what the bank lost until the repeat came is the service's doing, over a second of it."""
+    evidence = fault(FaultCause.NOT_COMMITTED, lost_at_ns, lost_at_ns + seconds(1) // 10)
+    ruling = when(TURN, ONE, LEGAL, at_ns=seconds(30), evidence=evidence)
+    assert isinstance(ruling.events[0], ev.MatchAborted) is is_abort
+
+
 @pytest.mark.clause("F1", "F2")
-@pytest.mark.parametrize("cause", FaultCause)
+@pytest.mark.parametrize("cause", [cause for cause in FaultCause if cause is not FaultCause.NOT_COMMITTED])
 @pytest.mark.parametrize(
     ("from_ns", "to_ns", "is_over_a_second"),
     [
@@ -280,6 +292,22 @@ def test_clocks_stand_from_the_planned_instant_on(planned_ns: int | None, stands
     assert step == (ev.ClocksSuspended(STARTED_NS + stands_from_ns),)
     waiting = Match().state
     assert served(waiting, cmd.SuspendClocks(seconds(5)), now_ns=seconds(6)) == (ev.ClocksSuspended(seconds(5)),)
+
+
+@pytest.mark.clause("F2", "F4")
+@pytest.mark.parametrize("cause", [cause for cause in FaultCause if cause in BURNING])
+@pytest.mark.parametrize(
+    ("from_ns", "to_ns", "is_abort"), [(2, 4, True), (7, 60, True), (11, 13, False), (13, 60, False)]
+)
+def test_a_planned_stop_moves_the_faults_before_it_too(
+    cause: FaultCause, from_ns: int, to_ns: int, *, is_abort: bool
+) -> None:
+    """Twelve seconds into a decision, for an hour: what came before goes on concerning it, the stop itself does not."""
+    down = advance(TURN, served(TURN, cmd.SuspendClocks(), now_ns=STARTED_NS + seconds(12)))
+    up = advance(down, served(down, cmd.ResumeClocks(), now_ns=STARTED_NS + seconds(12) + HOUR_NS))
+    evidence = fault(cause, seconds(from_ns), seconds(to_ns))
+    ruling = when(up, ONE, LEGAL, at_ns=seconds(20), evidence=evidence)
+    assert isinstance(ruling.events[0], ev.MatchAborted) is is_abort
 
 
 @pytest.mark.clause("F4")

@@ -1,0 +1,116 @@
+"""The command line: a seed or a scenario with its trace, many seeds with a summary, the mutants, digests of traces."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import islice
+
+from tests.sim.mutating import mutate
+from tests.sim.runs import everything, play_scenario
+from tests.sim.scenarios import SCENARIOS
+from tests.sim.simulation import Mode, Report, Simulation
+
+say = partial(print, flush=True)
+CHUNK = 100
+ENDINGS = "a scenario ends"
+"""What says only that a scenario ended otherwise: no invariant, so no proof against a mutant."""
+
+
+def main() -> int:
+    """Run one of the commands; the exit status is 1 when anything was violated."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    seed = commands.add_parser("seed", help="play one seed and print its trace")
+    seed.add_argument("seed", type=int)
+    seed.add_argument("mode", type=Mode)
+    seed.set_defaults(run=_seed)
+    scenario = commands.add_parser("scenario", help="play one scenario and print its trace")
+    scenario.add_argument("name", choices=[scenario.name for scenario in SCENARIOS])
+    scenario.add_argument("--dies-at", type=int, default=0, help="let the process die before this effect")
+    scenario.add_argument("--kept", action="store_true", help="the commit under way is made all the same")
+    scenario.set_defaults(run=_scenario)
+    many = commands.add_parser("many", help="play many seeds, all modes in turn")
+    many.add_argument("first", type=int)
+    many.add_argument("count", type=int)
+    many.set_defaults(run=_many)
+    digests = commands.add_parser("digests", help="print the digests of the traces of some seeds")
+    digests.add_argument("count", type=int)
+    digests.set_defaults(run=_digests)
+    hunt = commands.add_parser("hunt", help="look for the first violation in all scenarios and some seeds")
+    hunt.add_argument("seeds", type=int)
+    hunt.set_defaults(run=_hunt)
+    mutants = commands.add_parser("mutants", help="take rules away, one at a time, and hunt")
+    mutants.add_argument("names", nargs="*", help="only those whose names hold one of these words")
+    mutants.set_defaults(run=lambda arguments: mutate(arguments.names))
+    arguments = parser.parse_args()
+    status: int = arguments.run(arguments)
+    return status
+
+
+def _seed(arguments: argparse.Namespace) -> int:
+    report = Simulation(arguments.seed, arguments.mode, is_printing=True).run()
+    say()
+    _print_counts(report.counts)
+    return _print_violations(report.violations)
+
+
+def _scenario(arguments: argparse.Namespace) -> int:
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == arguments.name)
+    run = play_scenario(scenario, dies_at=arguments.dies_at, keeps_dying_commit=arguments.kept, is_printing=True)
+    say(f"\nended: {run.ending}")
+    return _print_violations(run.violations)
+
+
+def _many(arguments: argparse.Namespace) -> int:
+    last = arguments.first + arguments.count
+    chunks = [range(first, min(first + CHUNK, last)) for first in range(arguments.first, last, CHUNK)]
+    counts: Counter[str] = Counter()
+    bad = 0
+    with ProcessPoolExecutor(2) as pool:
+        for reports in pool.map(play_seeds, chunks):
+            for report in reports:
+                counts.update(report.counts)
+                if report.violations:
+                    bad += 1
+                    say(report.command, *report.violations, sep="\n    ")
+    say(f"{arguments.count} seeds, {bad} of them with violations")
+    _print_counts(counts)
+    return bad > 0
+
+
+def play_seeds(seeds: Iterable[int]) -> list[Report]:
+    """The reports of some seeds, all modes in turn."""
+    modes = tuple(Mode)
+    return [Simulation(seed, modes[seed % len(modes)]).run() for seed in seeds]
+
+
+def _digests(arguments: argparse.Namespace) -> int:
+    say(*(report.digest for report in play_seeds(range(arguments.count))), sep="\n")
+    return 0
+
+
+def _hunt(arguments: argparse.Namespace) -> int:
+    proofs = (finding for finding in everything(arguments.seeds) if not finding.violation.startswith(ENDINGS))
+    for finding in islice(proofs, 1):
+        say(f"{finding.violation.split(':')[0]} | {finding.command}")
+        return 1
+    return 0
+
+
+def _print_counts(counts: Counter[str]) -> None:
+    for name in sorted(counts):
+        say(f"{counts[name]:8}  {name}")
+
+
+def _print_violations(violations: list[str]) -> int:
+    say("\nNothing is violated." if not violations else "\nVIOLATED", *violations, sep="\n    ")
+    return len(violations) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

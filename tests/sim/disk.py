@@ -1,0 +1,140 @@
+"""What survives a process: the rows, with the rules by which the SQLite store writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
+
+from engine.events import MatchAborted, MatchWon, Step
+from engine.view import Audience
+from service.ports import (
+    Append,
+    CommandRecord,
+    Credential,
+    DealSecrets,
+    DueMatch,
+    DuplicateCommandError,
+    DuplicateRequestError,
+    Heartbeat,
+    LedgerRow,
+    SeatRequest,
+    UnknownTokenError,
+    VersionConflictError,
+)
+
+CommandKey: TypeAlias = tuple[str, Audience, str]
+LATEST_NS = (1 << 63) - 1
+
+
+class Replacement(NamedTuple):
+    """Another token (its hash) in the place of one."""
+
+    token_hash: bytes
+    by: bytes
+
+
+Write: TypeAlias = Append | Credential | Replacement | Heartbeat | LedgerRow
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change that was made durable, when (true time), and how many ledger rows were there before."""
+
+    at_ns: int
+    change: Append
+    rows_before: int
+
+
+@dataclass
+class Disk:
+    """The rows. `on_append` hears of every change of a match that was written."""
+
+    now_ns: Callable[[], int]
+    on_append: Callable[[Append], None] = lambda _: None
+    logs: dict[str, list[Step]] = field(default_factory=dict)
+    due: dict[str, DueMatch] = field(default_factory=dict)
+    """The live matches."""
+    commands: dict[CommandKey, CommandRecord] = field(default_factory=dict)
+    credentials: dict[bytes, Credential] = field(default_factory=dict)
+    requests: dict[str, SeatRequest] = field(default_factory=dict)
+    invites: dict[bytes, str] = field(default_factory=dict)
+    deals: dict[str, DealSecrets] = field(default_factory=dict)
+    ledger: list[LedgerRow] = field(default_factory=list)
+    heartbeat: Heartbeat | None = None
+    beats: list[int] = field(default_factory=list)
+    """When (true time) heartbeats were written."""
+    history: list[Written] = field(default_factory=list)
+
+    def write(self, change: Write) -> Exception | None:
+        """Write a change, or say why not; nothing of it is written then."""
+        match change:
+            case Append():
+                return self._append(change)
+            case Credential():
+                if change.match_id not in self.logs:
+                    return AssertionError("a token for no match")
+                self.credentials[change.token_hash] = change
+            case Replacement(token_hash, by):
+                credential = self.credentials.pop(token_hash, None)
+                if credential is None:
+                    return UnknownTokenError()
+                self.credentials[by] = replace(credential, token_hash=by)
+            case Heartbeat():
+                self.heartbeat = change
+                self.beats.append(self.now_ns())
+            case LedgerRow():
+                self.ledger.append(change)
+        return None
+
+    def credential(self, token_hash: bytes) -> Credential | None:
+        """What a token is good for, and when its match ended."""
+        found = self.credentials.get(token_hash)
+        if found is None:
+            return None
+        ends = [event for event in self.logs[found.match_id][-1] if isinstance(event, MatchWon | MatchAborted)]
+        return replace(found, ended_at_ns=ends[-1].at_ns) if ends else found
+
+    def holds(self, match_id: str, audience: Audience, subject: str) -> bool:
+        """Whether this subject got a token of this match for this audience."""
+        wanted = match_id, audience, subject
+        return any((one.match_id, one.audience, one.subject) == wanted for one in self.credentials.values())
+
+    def live(self) -> list[DueMatch]:
+        """Every match that is not over, earliest due first, those without a due time before all."""
+        return sorted(
+            self.due.values(), key=lambda match: (match.due_ns is not None, match.due_ns or 0, match.match_id)
+        )
+
+    def _append(self, change: Append) -> Exception | None:
+        record, request = change.record, change.seat_request
+        if record is not None and (change.match_id, record.sender, record.command_id) in self.commands:
+            return DuplicateCommandError(record.command_id)
+        if request is not None and request.request_id in self.requests:
+            return DuplicateRequestError(request.request_id)
+        if len(self.logs.get(change.match_id, ())) != change.expected_version or change.invite_hash in self.invites:
+            return VersionConflictError(change.match_id)
+        if change.due_ns is not None and change.due_ns > LATEST_NS:
+            return AssertionError("no instant is that late")
+        self._carry_out(change)
+        self.history.append(Written(self.now_ns(), change, len(self.ledger)))
+        self.on_append(change)
+        return None
+
+    def _carry_out(self, change: Append) -> None:
+        match_id = change.match_id
+        if change.events:
+            self.logs.setdefault(match_id, []).append(change.events)
+            self.due.pop(match_id, None)
+            if change.live:
+                self.due[match_id] = DueMatch(match_id, change.due_ns)
+        if change.record is not None:
+            self.commands[match_id, change.record.sender, change.record.command_id] = change.record
+        for credential in change.credentials:
+            self.credentials[credential.token_hash] = credential
+        if change.seat_request is not None:
+            self.requests[change.seat_request.request_id] = change.seat_request
+        if change.invite_hash is not None:
+            self.invites[change.invite_hash] = match_id
+        if change.deal is not None:
+            self.deals[match_id] = change.deal

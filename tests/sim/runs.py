@@ -1,0 +1,95 @@
+"""Playing scenarios, whole or with a crash at an effect, and seeds: what each violates, and how to see it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.sim.process import SimProcess
+from tests.sim.scenarios import SCENARIOS, Scenario
+from tests.sim.simulation import Mode, Simulation
+from tests.sim.stage import Stage
+from tests.sim.world import MS_NS
+
+RESTART_AFTER_CRASH_NS = 300 * MS_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRun:
+    """What became of a scenario. `effects` are those of the first process; those to die at are a range of them."""
+
+    violations: list[str]
+    ending: str | None
+    effects: list[str]
+    to_die_at: range
+    counts: Counter[str]
+    """What happened, as `tally` names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A run that violated something: what, and the command that shows it."""
+
+    violation: str
+    command: str
+
+
+def play_scenario(
+    scenario: Scenario, *, dies_at: int = 0, keeps_dying_commit: bool = False, is_printing: bool = False
+) -> ScenarioRun:
+    """Play a scenario; with `dies_at` the process dies right before that effect, and another one starts."""
+    stage = Stage(scenario.wish, is_printing=is_printing)
+    stage.machine.weather.odds_of_dying_commit = float(keeps_dying_commit)
+    first: list[SimProcess] = []
+
+    def prepare(process: SimProcess) -> None:
+        if not first:
+            first.append(process)
+            process.crash_at_effect = dies_at
+            if dies_at:
+                stage.machine.restart_after_ns = RESTART_AFTER_CRASH_NS
+
+    bounds: list[int] = []
+    stage.machine.before_start = prepare
+    for instant_ns in (scenario.from_ns, scenario.until_ns):
+        stage.world.at(instant_ns, lambda: bounds.append(len(first[0].effects)))
+    scenario.script(stage)
+    violations = stage.play(scenario.runs_until_ns)
+    if not dies_at and stage.ending != scenario.ending:
+        violations = [*violations, f"a scenario ends as it should: {stage.ending}, not {scenario.ending}"]
+    to_die_at = range(bounds[0] + 1, bounds[1] + 1)
+    return ScenarioRun(violations, stage.ending, first[0].effects, to_die_at, stage.truth.counts)
+
+
+def whole_scenarios() -> Iterator[Finding]:
+    """What the scenarios violate without a crash."""
+    for scenario in SCENARIOS:
+        for violation in play_scenario(scenario).violations:
+            yield Finding(violation, f"make sim SCENARIO='{scenario.name}'")
+
+
+def crashes_in(scenario: Scenario) -> Iterator[Finding]:
+    """What a scenario violates with a crash at any of its effects, whether or not the commit under way is made."""
+    for dies_at in play_scenario(scenario).to_die_at:
+        for kept in (False, True):
+            run = play_scenario(scenario, dies_at=dies_at, keeps_dying_commit=kept)
+            for violation in run.violations:
+                yield Finding(violation, f"make sim SCENARIO='{scenario.name}' DIES_AT={dies_at} KEPT={int(kept)}")
+
+
+def seeds(first: int, count: int, modes: tuple[Mode, ...] = tuple(Mode)) -> Iterator[Finding]:
+    """What seeds violate, mode by mode in turn."""
+    for seed in range(first, first + count):
+        report = Simulation(seed, modes[seed % len(modes)]).run()
+        for violation in report.violations:
+            yield Finding(violation, report.command)
+
+
+def everything(seed_count: int) -> Iterator[Finding]:
+    """All of it, the quickest first."""
+    yield from whole_scenarios()
+    for scenario in SCENARIOS:
+        if scenario.dies_everywhere:
+            yield from crashes_in(scenario)
+    yield from seeds(0, seed_count)

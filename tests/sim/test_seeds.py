@@ -1,0 +1,56 @@
+"""Many seeds of every mix of faults: no invariant is ever violated, and everything that can happen does."""
+
+from collections import Counter
+
+import pytest
+
+from tests.sim.simulation import Mode, Simulation
+
+SEEDS = 180
+STORE_FAULTS = ("slow store", "store locked", "store full", "store gone", "write fails", "answer lost", "slow reads")
+FAULTS = [f"fault {kind}" for kind in ("stall", "sigstop", "sleep", "step", "crash", *STORE_FAULTS)]
+LEDGER = [
+    f"ledger {cause}"
+    for cause in ("stamp straddles", "replica lost", "store gap", "clock fault", "not committed", "publish stall")
+]
+ABORTS = [f"abort cause: {cause}" for cause in ("a stamp", "replica lost", "store gap", "clock fault")]
+CLIENT_FAULTS = [
+    f"client {fault}"
+    for fault in (
+        "delay",
+        "loss",
+        "lost_answer",
+        "duplicate",
+        "cancel",
+        "disconnect",
+        "storm",
+        "slow_reader",
+        "gives_up",
+    )
+]
+ON_TIME = ["won by time", "accepted in the last 100 ms", "verdict in time", "verdict in time by doubt"]
+PROOFS = ["verdict late", "refused TIME_EXPIRED", "verdict unprovable"]
+SOMETIMES = {
+    Mode.LIGHT: [*FAULTS, *LEDGER, *ABORTS, *ON_TIME, *PROOFS],
+    Mode.HEAVY: [*FAULTS, *LEDGER, *ABORTS, *ON_TIME, *PROOFS, *CLIENT_FAULTS, "ledger outage", "planned restart"],
+    Mode.CLIENT: [*CLIENT_FAULTS, *ON_TIME, "hostile command", "won by resignation"],
+    Mode.PLANNED: ["planned restart", "clocks suspended", "going away", *ON_TIME],
+}
+"""What must have happened at least once in each mode."""
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", [pytest.param(mode, id=mode.value) for mode in Mode])
+def test_no_seed_violates_anything_and_everything_happens_sometimes(mode: Mode) -> None:
+    counts: Counter[str] = Counter()
+    failures: list[str] = []
+    for seed in range(SEEDS):
+        report = Simulation(seed, mode).run()
+        counts.update(report.counts)
+        failures += [f"{report.command}: {violation}" for violation in report.violations]
+    assert failures == []
+    assert [name for name in SOMETIMES[mode] if not counts[name]] == []
+
+
+def test_a_seed_says_how_to_see_it_again() -> None:
+    assert Simulation(7, Mode.HEAVY).run().command == "make sim SEED=7 MODE=heavy"
