@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from service import logs
+from service.ports import StoreUnavailableError
 from service.settings import Settings, SettingsError, load_settings
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -54,11 +55,14 @@ def main() -> int:
 
 
 def run_serve(_: argparse.Namespace) -> int:
-    """Serve until SIGTERM or Ctrl-C; 2 when the settings are wrong or the service cannot start."""
+    """Serve until SIGTERM or Ctrl-C; 2 when it cannot start, 1 when its clocks could not be stopped."""
     try:
         settings = load_settings()
         logs.configure(settings.log_level, settings.log_format)
         run_loop(serve_until_stopped(settings))
+    except StoreUnavailableError:
+        print("spectacular-bid stopped without notice: the clocks could not be stopped in the store", file=sys.stderr)
+        return 1
     except (SettingsError, OSError, RuntimeError) as error:
         print(f"spectacular-bid cannot start: {error}", file=sys.stderr)
         return 2
@@ -67,7 +71,6 @@ def run_serve(_: argparse.Namespace) -> int:
 
 def run_admin_faults(_: argparse.Namespace) -> int:
     """Print the fault ledger of the service's database, a row a line; 2 when it cannot be read."""
-    from service.ports import StoreUnavailableError  # noqa: PLC0415
     from service.wiring import stored_faults  # noqa: PLC0415
 
     try:
