@@ -75,7 +75,10 @@ class TimingGuard:
     def _tick(self) -> None:
         now_ns, loop_ns = self.now_ns(), int(self._loop.time() * 1e9)
         stood_ns = loop_ns - self._loop_ns  # by the loop's own clock: a step of the other is no stall
-        if max(stood_ns, now_ns - self._last_tick_ns) > STALL_NS:  # but a sleep of the machine leaves a backlog too
+        passed_ns = max(stood_ns, now_ns - self._last_tick_ns)  # but a sleep of the machine leaves a backlog too
+        if self._last_tick_ns < self._stall_forgotten_ns:  # which is worked off only while the loop runs
+            self._stall_forgotten_ns += max(0, passed_ns - TICK_NS)
+        if passed_ns > STALL_NS:
             self._stalled(now_ns, stood_ns)
         step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
         if abs(step_ns) > STEP_NS:

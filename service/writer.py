@@ -41,7 +41,7 @@ from service.watermark import Watermark
 CONFLICT_RETRIES = 8
 """How often a command is decided again because another writer moved the match."""
 OWED_STAMPS = 64
-"""Commands of a match that could not be stored and whose first stamps are remembered."""
+"""Commands of one sender that could not be stored and whose first stamps are remembered."""
 BLAMED_EVERY_NS = 1_000_000_000
 """One row of the ledger is enough for so long; it concerns the decision that ran when its command came."""
 REPLAY_SLICE = 256
@@ -117,6 +117,10 @@ class MatchWriter:
             except DuplicateCommandError:
                 assert isinstance(order, PlayerOrder)
                 return await self._repeated(order)
+            except StoreUnavailableError:
+                if isinstance(order, PlayerOrder):
+                    self._owe(order)
+                raise
         raise StoreUnavailableError
 
     def turned_away(self, ticket: Ticket) -> None:
@@ -130,8 +134,9 @@ class MatchWriter:
 
     def _owe(self, order: PlayerOrder) -> None:
         self._owed.setdefault((order.sender, order.command_id, order.body_hash), order.arrival)
-        while len(self._owed) > OWED_STAMPS:
-            del self._owed[next(iter(self._owed))]
+        of_sender = [owed for owed in self._owed if owed[0] is order.sender]
+        for owed in of_sender[:-OWED_STAMPS]:
+            del self._owed[owed]
 
     async def _load(self) -> MatchState:
         state: MatchState | None = None
@@ -168,7 +173,6 @@ class MatchWriter:
         try:
             after = await self._commit(state, ruling.events, record=record, opened=opened)
         except StoreUnavailableError:
-            self._owe(order)
             if decision is not None and ruling.refusal is None:
                 since = Arrival(max(arrival.earliest_ns, decision.started_at_ns), arrival.latest_ns)
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
@@ -217,7 +221,6 @@ class MatchWriter:
         """Make the step durable, then known. Nobody hears of it before."""
         after = advance(state, step) if step else state
         invariants.check(after)
-        decided_ns = self._services.clock.now_ns()
         if any(isinstance(event, MatchAborted) for event in step):
             await self._services.ledger.store()  # the proof before what follows from it
         await self._services.store.append(
@@ -239,18 +242,18 @@ class MatchWriter:
             self._state = after
             self.recent.add(after.version, step)
             self._services.metrics.step(step)
-            self._look_for_delay(step, decided_ns)
+            self._look_for_delay(step)
             if after.result is not None:
                 self._services.ledger.forget(self._match_id)
         return after
 
-    def _look_for_delay(self, step: Step, decided_ns: int) -> None:
+    def _look_for_delay(self, step: Step) -> None:
         """A decision that was stored long after the instant at which it began has burned its player's time (K3)."""
-        now_ns = self._services.clock.now_ns()
-        is_late = now_ns - decided_ns >= self._services.ledger.tolerances.charge_ns
-        if is_late and any(isinstance(event, ClockStarted) for event in step):
-            fault = Fault(FaultCause.PUBLISH_STALL, decided_ns, now_ns, "a turn was stored long after it began")
-            self._services.ledger.record(fault, self._match_id)
+        now_ns, tolerance_ns = self._services.clock.now_ns(), self._services.ledger.tolerances.charge_ns
+        for event in step:
+            if isinstance(event, ClockStarted) and now_ns - event.at_ns >= tolerance_ns:
+                fault = Fault(FaultCause.PUBLISH_STALL, event.at_ns, now_ns, "a turn was stored long after it began")
+                self._services.ledger.record(fault, self._match_id)
 
     async def _repeated(self, order: PlayerOrder) -> Done:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import islice
 
 from tests.sim.mutating import mutate
-from tests.sim.runs import everything, play_scenario
+from tests.sim.runs import everything, play_scenario, survey
 from tests.sim.scenarios import SCENARIOS
-from tests.sim.simulation import Mode, Report, Simulation
+from tests.sim.simulation import Mode, Simulation
 
 say = partial(print, flush=True)
 CHUNK = 100
@@ -70,27 +69,23 @@ def _many(arguments: argparse.Namespace) -> int:
     last = arguments.first + arguments.count
     chunks = [range(first, min(first + CHUNK, last)) for first in range(arguments.first, last, CHUNK)]
     counts: Counter[str] = Counter()
-    bad = 0
+    found = 0
     with ProcessPoolExecutor(2) as pool:
-        for reports in pool.map(play_seeds, chunks):
-            for report in reports:
-                counts.update(report.counts)
-                if report.violations:
-                    bad += 1
-                    say(report.command, *report.violations, sep="\n    ")
-    say(f"{arguments.count} seeds, {bad} of them with violations")
+        for part in pool.map(partial(survey, modes=tuple(Mode)), chunks):
+            counts.update(part.counts)
+            found += len(part.findings)
+            for finding in part.findings:
+                say(finding.command, finding.violation, sep="\n    ")
     _print_counts(counts)
-    return bad > 0
-
-
-def play_seeds(seeds: Iterable[int]) -> list[Report]:
-    """The reports of some seeds, all modes in turn."""
-    modes = tuple(Mode)
-    return [Simulation(seed, modes[seed % len(modes)]).run() for seed in seeds]
+    matches, losses = counts["match"], counts["won by time"]
+    say(f"{arguments.count} seeds, {matches} matches, {losses} losses on time, {found} violations")
+    return found > 0
 
 
 def _digests(arguments: argparse.Namespace) -> int:
-    say(*(report.digest for report in play_seeds(range(arguments.count))), sep="\n")
+    modes = tuple(Mode)
+    for seed in range(arguments.count):
+        say(Simulation(seed, modes[seed % len(modes)]).run().digest)
     return 0
 
 

@@ -8,7 +8,7 @@ from engine import events as ev
 from engine.clock import SECOND_NS
 from tests.sim.audit_faults import audit_faults
 from tests.sim.audit_log import audit_answers, audit_log
-from tests.sim.audit_time import SHOWN_WITHIN_NS, audit_stamps, audit_time
+from tests.sim.audit_time import SHOWN_WITHIN_NS, audit_first_stamps, audit_stamps, audit_time
 from tests.sim.clients import Watcher
 from tests.sim.disk import Disk
 from tests.sim.prepared import HOLDERS
@@ -30,6 +30,7 @@ def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients
     for story in told:
         audit_log(truth, disk, story)
         audit_time(truth, story)
+        audit_first_stamps(truth, story)
         audit_faults(truth, disk, story)
         _check_decided(truth, story)
         _check_promptness(truth, story)

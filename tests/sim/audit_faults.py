@@ -35,7 +35,7 @@ class Span(NamedTuple):
 def audit_faults(truth: Truth, disk: Disk, story: Story) -> None:
     """Check one match against the faults that were really made."""
     gaps = list(_gaps(truth, disk))
-    standing = [*_standstills(truth), *_outages(truth)]
+    standing = [*_standstills(truth, disk), *_outages(truth)]
     for version in story.versions:
         state, written = story.state(version - 1), story.written[version]
         if state.decision is None or written is None or is_resignation(written.change):
@@ -69,12 +69,14 @@ def _gaps(truth: Truth, disk: Disk) -> Iterator[Span]:
         yield from (Span("gap", one, two) for one, two in pairwise(beats) if two - one >= GAP_NS)
 
 
-def _standstills(truth: Truth) -> Iterator[Span]:
-    """Long times in which a living process did nothing."""
+def _standstills(truth: Truth, disk: Disk) -> Iterator[Span]:
+    """Long times in which a process did nothing that lived on long enough to tell: until its next heartbeat."""
     for fault in truth.faults:
+        if fault.kind not in _STANDSTILLS or fault.to_ns - fault.from_ns < STALL_NS:
+            continue
         lives = [life for life in truth.lives if life.began_ns <= fault.from_ns]
-        survived = lives and (lives[-1].ended_ns is None or lives[-1].ended_ns >= fault.to_ns)
-        if survived and fault.kind in _STANDSTILLS and fault.to_ns - fault.from_ns >= STALL_NS:
+        ended_ns = truth.world.now_ns if not lives or lives[-1].ended_ns is None else lives[-1].ended_ns
+        if any(fault.to_ns < at_ns <= ended_ns for at_ns in disk.beats):
             yield Span(fault.kind, fault.from_ns, fault.to_ns)
 
 

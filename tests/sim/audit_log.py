@@ -8,7 +8,7 @@ from engine import invariants
 from engine.decide import Evidence, decide, decide_service
 from engine.tiles import Tile
 from service.ports import Append
-from tests.sim.disk import Disk
+from tests.sim.disk import Disk, Written
 from tests.sim.prepared import AUDIENCES
 from tests.sim.story import Story, is_loss_on_time, read, request_for, sendings, timing_failure
 from tests.sim.truth import Truth
@@ -24,11 +24,11 @@ def audit_log(truth: Truth, disk: Disk, story: Story) -> None:
     _check_states(truth, disk, story)
     for version in story.versions:
         _check_author(truth, story.match_id, version, story.change(version))
-        _check_verdict(truth, story, version - 1, story.change(version))
-        _check_endings(truth, disk, story, version)
+        _check_verdict(truth, story, version - 1, story.written[version])
+        _check_endings(truth, story, version)
     for written in story.refusals:
         assert written.change.record is not None
-        _check_verdict(truth, story, written.change.record.version, written.change)
+        _check_verdict(truth, story, written.change.record.version, written)
 
 
 def audit_answers(truth: Truth, disk: Disk) -> None:
@@ -81,11 +81,11 @@ def _check_author(truth: Truth, match_id: str, version: int, change: Append) -> 
         truth.violated("one effect a command", f"{match_id} v{version} {record and record.command_id}")
 
 
-def _check_verdict(truth: Truth, story: Story, base: int, change: Append) -> None:
+def _check_verdict(truth: Truth, story: Story, base: int, written: Written | None) -> None:
     """What was decided about a command follows from the log before it, its record and the ledger."""
-    record = change.record
-    if record is None:
+    if written is None or written.change.record is None:
         return
+    change, record = written.change, written.change.record
     attempts = sendings(truth, story.match_id, record)
     if not attempts:
         truth.violated("a record has its command", f"{story.match_id} {record.command_id}")
@@ -95,7 +95,7 @@ def _check_verdict(truth: Truth, story: Story, base: int, change: Append) -> Non
     state = story.state(base)
     request = request_for(state, record.sender, fields, record.receipt.arrival)
     now_ns, deal = _arguments(change.events)
-    ruling = decide(state, request, now_ns=now_ns, deal=deal, evidence=Evidence(tuple(story.faults)))
+    ruling = decide(state, request, now_ns=now_ns, deal=deal, evidence=Evidence(story.faults_for(written)))
     stored = (change.events, record.refusal, record.receipt.verdict)
     if stored != (ruling.events, ruling.refusal, ruling.verdict) and not _differs_in_words(
         ruling.events, change.events
@@ -125,22 +125,21 @@ def _differs_in_words(one: ev.Step, other: ev.Step) -> bool:
     return all(len(step) == 1 and isinstance(step[0], ev.MatchAborted) for step in (one, other))
 
 
-def _check_endings(truth: Truth, disk: Disk, story: Story, version: int) -> None:
+def _check_endings(truth: Truth, story: Story, version: int) -> None:
     """Nothing in the ledger speaks against a loss on time, and the proof of an abort was stored before it."""
-    change, before = story.change(version), story.state(version - 1)
+    change, before, written = story.change(version), story.state(version - 1), story.written[version]
+    assert written is not None
     won = is_loss_on_time(change)
     if won is not None:
         assert before.decision is not None
         if won.at_ns != before.decision.deadline_ns:
             truth.violated("a loss on time is recorded at the deadline", f"{story.match_id} v{version} {won.at_ns}")
-        ruling = decide_service(
-            before, cmd.CheckClock(won.at_ns), now_ns=won.at_ns, deal=(), evidence=Evidence(tuple(story.faults))
-        )
+        evidence = Evidence(story.faults_for(written))
+        ruling = decide_service(before, cmd.CheckClock(won.at_ns), now_ns=won.at_ns, deal=(), evidence=evidence)
         if ruling != change.events:
             truth.violated("a loss on time follows from stored rows", f"{story.match_id} v{version} is not {ruling}")
     aborted = timing_failure(change)
-    written = story.written[version]
-    if aborted is not None and written is not None:
-        rows = [row.fault for row in disk.ledger[: written.rows_before] if row.match_id in (None, story.match_id)]
-        if not any(aborted.evidence in (str(fault), fault.evidence) for fault in rows):
+    if aborted is not None:
+        before_it = [fault for place, fault in story.rows if place < written.rows_before]
+        if not any(aborted.evidence in (str(fault), fault.evidence) for fault in before_it):
             truth.violated("no abort without a ledger row", f"{story.match_id} v{version} {aborted.evidence}")

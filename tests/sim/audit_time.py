@@ -8,7 +8,7 @@ from engine.decide import decide
 from engine.faults import TOLERANCES
 from engine.seats import Seat
 from service.ports import CommandRecord
-from tests.sim.prepared import AUDIENCES
+from tests.sim.prepared import AUDIENCES, HOLDERS
 from tests.sim.story import Story, is_loss_on_time, is_resignation, read, request_for, sendings, timing_failure
 from tests.sim.truth import Attempt, Truth
 from tests.sim.world import MS_NS, NOON_NS
@@ -30,6 +30,36 @@ def audit_time(truth: Truth, story: Story) -> None:
             _check_abort(truth, story, version)
         elif change.record is not None and change.record.receipt.decision is not None:
             _check_accepted(truth, story, version, change.record)
+
+
+def audit_first_stamps(truth: Truth, story: Story) -> None:
+    """A repeat changes nothing: a command is judged by its first stamp in the process that decided it (K4, X4).
+
+    Not where somebody floods the line with the sender's own token: then there is no room to remember everything.
+    """
+    crowded = {
+        one.holder
+        for (match_id, _), sent in truth.attempts.items()
+        for one in sent
+        if match_id == story.match_id and not one.is_honest
+    }
+    for written in (*story.written[story.versions.start :], *story.refusals):
+        record = None if written is None else written.change.record
+        if record is None or HOLDERS[record.sender] in crowded:
+            continue
+        sent = [one for one in sendings(truth, story.match_id, record) if one.stamp is not None]
+        judged = next((one for one in sent if one.stamp == record.receipt.arrival), None)
+        if judged is not None and any(_came_before(one, judged) for one in sent):
+            truth.violated("a command is judged by its first stamp", f"{story.match_id} {record.command_id}")
+
+
+def _came_before(one: Attempt, judged: Attempt) -> bool:
+    return one.life == judged.life and one.stamped_ns < judged.stamped_ns and not _was_turned_away_unread(one)
+
+
+def _was_turned_away_unread(attempt: Attempt) -> bool:
+    """Whether the service had no place for it, or may not have known whose it was."""
+    return attempt.answer == "RESOURCE_EXHAUSTED" or (attempt.is_a_strangers and attempt.answer != "")
 
 
 def audit_stamps(truth: Truth) -> None:

@@ -56,6 +56,12 @@ STAMPS = (
         "vouched_ns = self._stalled_since_ns if remembers_stall else self._vouched_ns",
         "vouched_ns = self._vouched_ns",
     ),
+    _mutant(
+        "stall memory runs out while the loop stands",
+        GUARD,
+        "            self._stall_forgotten_ns += max(0, passed_ns - TICK_NS)\n",
+        "            pass\n",
+    ),
     _mutant("no slack", GUARD, "vouched_ns - SLACK_NS - error_ns", "vouched_ns - error_ns"),
     _mutant(
         "unprovable stamps accepted",
@@ -212,7 +218,7 @@ FAULT_LEDGER = (
     _mutant("NOT_COMMITTED ignored", FAULTS, "return started <= from_ns < deadline", "return False"),
     _mutant("CLOCK_FAULT not recorded", GUARD, "if abs(step_ns) > STEP_NS:", "if False:"),
     _mutant("PUBLISH_STALL not recorded", GUARD, "if length_ns >= self._publish_stall_ns:", "if False:"),
-    _mutant("turns stored late not recorded", WRITER, "            self._look_for_delay(step, decided_ns)\n", ""),
+    _mutant("turns stored late not recorded", WRITER, "            self._look_for_delay(step)\n", ""),
     _mutant(
         "time lost in the delay not counted",
         FAULTS,

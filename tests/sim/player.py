@@ -67,7 +67,8 @@ class Player(Watcher):
         self.repeats_after_ns = (40 * MS_NS, 250 * MS_NS)
         """How soon a command is sent again that could not be answered: at least, and less than."""
         self._tokens = tokens
-        self._fresh_tokens = fresh_tokens
+        self.comes_as_a_stranger = fresh_tokens
+        """Whether each command comes with a token that the service has not seen."""
         self._tokens_used = 0
         self._thinking: Event | None = None
         self._planned_version = 0
@@ -186,7 +187,7 @@ class Player(Watcher):
 
     def _call(self, pending: Pending) -> ClientCall:
         token = self._tokens[0]
-        if self._fresh_tokens:
+        if self.comes_as_a_stranger:
             self._tokens_used += 1
             token = self._tokens[self._tokens_used % len(self._tokens)]
         loses_answer = self.happens("lost_answer")

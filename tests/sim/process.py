@@ -16,6 +16,7 @@ import grpc
 
 from service.core import Core
 from service.fanout.local import LocalBus
+from service.matches import token_hash
 from service.metrics import Metrics
 from service.ports import StoreUnavailableError
 from service.rpc import edge
@@ -93,7 +94,7 @@ class SimProcess:
         self.backlog_ns: int | None = None
         self.effects: list[str] = []
         self._on_end, self._drain_seconds = on_end, drain_seconds
-        self._freeze_ns = 0
+        self._frozen_since_ns = 0
         chance = self._chance = world.chance(f"process {self.life.number}")
         shuffling = world.chance(f"order {self.life.number}") if world.seed % 3 else None
         self.loop = SimLoop(lambda: world.now_ns - self.slept_ns, shuffling)
@@ -130,8 +131,9 @@ class SimProcess:
 
     def freeze(self, length_ns: int, *, threads_too: bool) -> None:
         """The loop does nothing for so long; `threads_too`: nor does anything else of the process."""
-        self._freeze_ns = length_ns
-        self.frozen_until_ns = max(self.frozen_until_ns, self.world.now_ns + length_ns)
+        now_ns = self.world.now_ns
+        self._frozen_since_ns = self._frozen_since_ns if self.frozen_until_ns > now_ns else now_ns
+        self.frozen_until_ns = max(self.frozen_until_ns, now_ns + length_ns)
         if threads_too:
             self.stopped_until_ns = max(self.stopped_until_ns, self.world.now_ns + length_ns)
 
@@ -165,6 +167,10 @@ class SimProcess:
             hold_ns = self._chance.randrange(SLACK_NS if is_held else MS_NS)
         self.world.after(hold_ns, lambda: self._hand_over(call, sent))
 
+    def knows(self, token: str) -> bool:
+        """Whether the service need not ask its store whose token this is."""
+        return self._gatekeeper.known(token_hash(token)) is not None
+
     def client_left(self, call: ServerCall) -> None:
         """The client cancelled; the loop hears of it when it runs."""
         if not self.is_dead:
@@ -178,10 +184,11 @@ class SimProcess:
             self.loop.call_soon(call.hand_over, sent)
             return
         is_first = self._chance.random() < 0.6
-        longest_ns = STALL_MEMORY_NS - 2 * TICK_NS if self._freeze_ns > STALL_NS else TICK_NS - MS_NS
+        is_stall = self.frozen_until_ns - self._frozen_since_ns > STALL_NS
+        longest_ns = STALL_MEMORY_NS - 2 * TICK_NS if is_stall else TICK_NS - MS_NS
         behind_ns = 0 if is_first else self._chance.randrange(longest_ns)
         if self.backlog_ns is not None:
-            behind_ns = self.backlog_ns
+            behind_ns = self.backlog_ns if is_stall else 0
         self.world.at(self.frozen_until_ns + behind_ns, lambda: self._hand_over(call, sent))
 
     async def _run(self) -> None:
@@ -211,9 +218,10 @@ class SimProcess:
             entropy=SimEntropy(chance),
             metrics=METRICS,
         )
+        self._gatekeeper = Gatekeeper(self._store, METRICS, now_ns=core.clock.now_ns)
         service = MatchService(
             matches=core.matches,
-            gatekeeper=Gatekeeper(self._store, METRICS),
+            gatekeeper=self._gatekeeper,
             renderer=Renderer(),
             clock=core.clock,
             store=self._store,
@@ -224,7 +232,7 @@ class SimProcess:
 
     async def close_door(self, grace_seconds: float) -> None:
         """What grpc's `server.stop` does: nothing new, and what is under way gets the grace."""
-        self.is_open, self.life.closed_ns = False, self.world.now_ns
+        self.is_open = False
         for call in self._calls:
             if not call.is_taken:
                 call.end(grpc.StatusCode.UNAVAILABLE)

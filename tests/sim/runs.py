@@ -78,12 +78,22 @@ def crashes_in(scenario: Scenario) -> Iterator[Finding]:
                 yield Finding(violation, f"make sim SCENARIO='{scenario.name}' DIES_AT={dies_at} KEPT={int(kept)}")
 
 
-def seeds(first: int, count: int, modes: tuple[Mode, ...] = tuple(Mode)) -> Iterator[Finding]:
-    """What seeds violate, mode by mode in turn."""
-    for seed in range(first, first + count):
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What became of many seeds."""
+
+    findings: list[Finding]
+    counts: Counter[str]
+
+
+def survey(seeds: range, modes: tuple[Mode, ...]) -> Survey:
+    """Play seeds, the modes in turn."""
+    survey = Survey([], Counter())
+    for seed in seeds:
         report = Simulation(seed, modes[seed % len(modes)]).run()
-        for violation in report.violations:
-            yield Finding(violation, report.command)
+        survey.counts.update(report.counts)
+        survey.findings.extend(Finding(violation, report.command) for violation in report.violations)
+    return survey
 
 
 def everything(seed_count: int) -> Iterator[Finding]:
@@ -92,4 +102,5 @@ def everything(seed_count: int) -> Iterator[Finding]:
     for scenario in SCENARIOS:
         if scenario.dies_everywhere:
             yield from crashes_in(scenario)
-    yield from seeds(0, seed_count)
+    for seed in range(seed_count):
+        yield from survey(range(seed, seed + 1), tuple(Mode)).findings

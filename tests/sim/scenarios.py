@@ -55,6 +55,7 @@ def held_by_the_kernel(stage: Stage) -> None:
 
 def slow_check(stage: Stage) -> None:
     """A stranger's command in time, whose token takes long to check."""
+    stage.turn.comes_as_a_stranger = True
     _at(stage, -100, partial(stage.troubles.slow_reads, 300 * MS_NS, 900 * MS_NS))
     stage.turn.move_at(DUE_NS - 20 * MS_NS)
 
@@ -63,6 +64,12 @@ def answer_lost(stage: Stage) -> None:
     """Written, but the store says it was not."""
     _at(stage, -40, partial(stage.troubles.fail_batches, "after", 1))
     stage.turn.move_at(DUE_NS - 30 * MS_NS)
+
+
+def answer_lost_early(stage: Stage) -> None:
+    """The same, long before the deadline."""
+    _at(stage, -910, partial(stage.troubles.fail_batches, "after", 1))
+    stage.turn.move_at(DUE_NS - 900 * MS_NS)
 
 
 def answer_lost_for_good(stage: Stage) -> None:
@@ -79,12 +86,14 @@ def write_fails(stage: Stage) -> None:
 
 def cannot_be_checked(stage: Stage) -> None:
     """For half a second nobody can be looked up; that is too short to be a gap."""
+    stage.turn.comes_as_a_stranger = True
     _at(stage, -300, partial(stage.troubles.store_down, 500 * MS_NS, is_locked=False, reads_fail=True))
     stage.turn.move_at(DUE_NS - 100 * MS_NS)
 
 
 def store_gap(stage: Stage) -> None:
     """Nothing can be stored around the deadline, and a command comes meanwhile."""
+    stage.turn.comes_as_a_stranger = True
     _at(stage, -900, partial(stage.troubles.store_down, 1_300 * MS_NS, is_locked=False, reads_fail=True))
     stage.turn.move_at(DUE_NS - 200 * MS_NS)
 
@@ -126,10 +135,24 @@ def backlog(stage: Stage) -> None:
     stage.turn.move_at(DUE_NS - 100 * MS_NS)
 
 
+def stall_in_a_backlog(stage: Stage) -> None:
+    """The loop stands once more, too short for a stall, while it works off the backlog of one."""
+    stage.machine.backlog_ns = 220 * MS_NS
+    _at(stage, -150, partial(stage.troubles.stall, 120 * MS_NS))
+    stage.turn.move_at(DUE_NS - 100 * MS_NS)
+    _at(stage, 181, partial(stage.troubles.stall, 48 * MS_NS))
+
+
 def stall_in_the_bank(stage: Stage) -> None:
     """A stall too short to be a fault makes a stamp too wide for a bank."""
     _at(stage, -1_000, partial(stage.troubles.stall, 1_400 * MS_NS))
     stage.turn.move_at(DUE_NS - 900 * MS_NS)
+
+
+def stall_before_a_move(stage: Stage) -> None:
+    """The loop stands for two and a half seconds while the bank runs; the player moves half a second later."""
+    _at(stage, -1_500, partial(stage.troubles.stall, 2_400 * MS_NS))
+    stage.turn.move_at(DUE_NS + 1_400 * MS_NS)
 
 
 def unseen_turn(stage: Stage) -> None:
@@ -258,6 +281,7 @@ SCENARIOS = (
     Scenario("held by the kernel", held_by_the_kernel),
     Scenario("slow check", slow_check, dies_everywhere=True, until_ns=DUE_NS + 1_100 * MS_NS),
     Scenario("answer lost", answer_lost, dies_everywhere=True),
+    Scenario("answer lost early", answer_lost_early, wish=RICH),
     Scenario("answer lost for good", answer_lost_for_good, LOST, runs_until_ns=DUE_NS + 11 * SECOND_NS),
     Scenario("write fails", write_fails, ABORTED, dies_everywhere=True),
     Scenario("cannot be checked", cannot_be_checked, ABORTED),
@@ -268,7 +292,9 @@ SCENARIOS = (
     Scenario("stall", stall, ABORTED, dies_everywhere=True, until_ns=DUE_NS + 900 * MS_NS),
     Scenario("late in a stall", late_in_a_stall, ABORTED),
     Scenario("backlog", backlog, ABORTED),
+    Scenario("stall in a backlog", stall_in_a_backlog, ABORTED),
     Scenario("stall in the bank", stall_in_the_bank, ABORTED, wish=RICH),
+    Scenario("stall before a move", stall_before_a_move, ABORTED, wish=RICH, runs_until_ns=DUE_NS + 2 * SECOND_NS),
     Scenario("unseen turn", unseen_turn, ABORTED, runs_until_ns=DUE_NS + 11 * SECOND_NS),
     Scenario("long stall", long_stall, ABORTED, wish=RICH, runs_until_ns=DUE_NS + 5 * SECOND_NS),
     Scenario("step in the delay", step_in_the_delay, ABORTED, wish=RICH, runs_until_ns=DUE_NS + 12 * SECOND_NS),

@@ -50,7 +50,7 @@ class Stage:
                 tokens=prepared.tokens[seat.name.lower()],
                 temper=SILENT,
                 plays=False,
-                fresh_tokens=True,
+                fresh_tokens=False,
             )
             for seat in Seat
         }

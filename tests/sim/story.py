@@ -9,7 +9,7 @@ from engine import events as ev
 from engine.clock import Arrival
 from engine.commands import Request
 from engine.evolve import advance
-from engine.faults import Fault
+from engine.faults import Fault, FaultCause
 from engine.seats import Seat
 from engine.state import MatchState, acting_seat
 from engine.view import Audience
@@ -21,6 +21,7 @@ from tests.sim.disk import Disk, Written
 from tests.sim.truth import Attempt, Truth
 from tests.sim.world import NOON_NS
 
+_OF_LATER_PROCESSES = frozenset({FaultCause.REPLICA_LOST, FaultCause.OUTAGE})
 SEATS = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO}
 
 
@@ -33,14 +34,25 @@ class Story:
     written: list[Written | None] = field(default_factory=lambda: [None])
     refusals: list[Written] = field(default_factory=list)
     """Records that came with no version of their own."""
-    faults: list[Fault] = field(default_factory=list)
-    """The rows of the ledger that concern the match."""
+    rows: list[tuple[int, Fault]] = field(default_factory=list)
+    """The rows of the ledger that concern the match, with their places in it."""
 
     @property
     def versions(self) -> range:
         """Those that the service made."""
         first = next((v for v, written in enumerate(self.written) if written and written.at_ns > 0), len(self.written))
         return range(first, len(self.written))
+
+    @property
+    def faults(self) -> list[Fault]:
+        """All of them."""
+        return [fault for _, fault in self.rows]
+
+    def faults_for(self, written: Written) -> tuple[Fault, ...]:
+        """Those that a verdict must know: all but what a later process found out about the death of an earlier one."""
+        return tuple(
+            fault for place, fault in self.rows if place < written.rows_before or fault.cause not in _OF_LATER_PROCESSES
+        )
 
     @property
     def last(self) -> MatchState:
@@ -107,7 +119,9 @@ def stories(disk: Disk) -> list[Story]:
         story.states.append(advance(story.states[-1], change.events))
         story.written.append(written)
     for story in told.values():
-        story.faults = [row.fault for row in disk.ledger if row.match_id in (None, story.match_id)]
+        story.rows = [
+            (place, row.fault) for place, row in enumerate(disk.ledger) if row.match_id in (None, story.match_id)
+        ]
     return list(told.values())
 
 

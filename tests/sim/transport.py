@@ -63,6 +63,9 @@ class Process(Protocol):
     def loop(self) -> asyncio.AbstractEventLoop:
         """Where its handlers run."""
 
+    def knows(self, token: str) -> bool:
+        """Whether the service need not ask its store whose token this is."""
+
     def effect(self, name: str) -> None:
         """The outside is about to see something; the process may die of it."""
 
@@ -81,20 +84,18 @@ class ServerCall:
         self.is_over = False
         self._process, self._token, self._caller = process, token, caller
         self._inbox: deque[Sent] = deque()
-        self._has_ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._delivered_ns = 0
 
-    def hand_over(self, upto: Sent | None) -> None:
-        """The loop gets what the kernel holds, up to this message; without one, the end of the client's sending."""
+    def hand_over(self, upto: Sent) -> None:
+        """The loop gets what the kernel holds, up to this message."""
         if self._caller.is_gone and self.task is None:
             return  # grpc's core drops a call that was cancelled before anybody took it
         while upto in self.kernel:
             self._inbox.append(self.kernel.popleft())
             if self._inbox[-1] is upto:
                 break
-        self._has_ended = self._has_ended or upto is None
         if self.task is None:
             self.task = self._process.loop.create_task(self._serve())
         elif self._waiter is not None and not self._waiter.done():
@@ -129,8 +130,6 @@ class ServerCall:
     async def read(self) -> object:
         """The next request, stamped the moment it is taken over."""
         while not self._inbox:
-            if self._has_ended:
-                return grpc.aio.EOF
             self._waiter = self._process.loop.create_future()
             await self._waiter
         self.is_taken = True
@@ -138,6 +137,7 @@ class ServerCall:
         stamped = self.method.deserialize(sent.data)
         if sent.attempt is not None:
             sent.attempt.stamp = stamped.arrival
+            sent.attempt.is_a_strangers = not self._process.knows(self._token)
             sent.attempt.stamped_ns = self._process.world.now_ns
             sent.attempt.stamped_step_ns = self._process.world.stepped_ns
         return stamped

@@ -22,6 +22,8 @@ class Attempt:
     expected_version: int | None
     is_honest: bool
     """Sent by a player who means it; nothing the hostile do counts against the service."""
+    is_a_strangers: bool = False
+    """When it was stamped the service had yet to look its token up."""
     arrived_ns: int | None = None
     arrived_service_ns: int = 0
     arrived_step_ns: int = 0
@@ -55,7 +57,6 @@ class Life:
     number: int
     began_ns: int
     opened_ns: int | None = None
-    closed_ns: int | None = None
     ended_ns: int | None = None
     is_planned: bool = False
 
