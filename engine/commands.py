@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine.clock import Arrival
 from engine.events import AbortReason
@@ -97,8 +97,7 @@ Command: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A player's command with its stamp. `expected_version`, when given, must be the current one.
 
     `names_seat` is False where a shared device left open for whom it speaks.

@@ -28,8 +28,9 @@ def _check_points(state: MatchState) -> None:
 def _check_clock(state: MatchState) -> None:
     assert 0 <= state.banks_ns.one <= BANK_NS, "a bank never rises"
     assert 0 <= state.banks_ns.two <= BANK_NS, "a bank never rises"
-    pending = (state.decision, state.handover, state.waiting_until_ns, state.result)
-    assert sum(thing is not None for thing in pending) == 1, "one clock runs exactly while a decision is pending"
+    decides, waits = state.decision is not None, state.waiting_until_ns is not None
+    pending = decides + waits + (state.handover is not None) + (state.result is not None)
+    assert pending == 1, "one clock runs exactly while a decision is pending"
     if state.decision is not None:
         assert state.decision.seat is state.turn, "the clock is that of the player on turn"
         assert state.decision.bank_ns > 0, "a living player has time left"

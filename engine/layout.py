@@ -7,9 +7,9 @@ readings C1 to C8.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from engine.tiles import Tile
+from engine.tiles import DOUBLE_SIX, Tile
 
 
 class End(Enum):
@@ -35,10 +35,12 @@ class PlacedTile(NamedTuple):
         """Whether both halves are equal."""
         return self.first == self.second
 
-    @property
-    def tile(self) -> Tile:
-        """The tile without its orientation."""
-        return Tile(min(self), max(self))
+
+_UNPLACED = {PlacedTile(*halves): tile for tile in DOUBLE_SIX for halves in (tile, reversed(tile))}
+"""Every placed tile without its orientation."""
+
+
+Arm: TypeAlias = tuple[PlacedTile, ...]
 
 
 class OpenEnd(NamedTuple):
@@ -52,10 +54,10 @@ class OpenEnd(NamedTuple):
 class Layout(NamedTuple):
     """The tiles on the table. `ends` and `exposed_total` follow from the tiles and are kept because all need them."""
 
-    main_line: tuple[PlacedTile, ...] = ()
+    main_line: Arm = ()
     spinner_index: int | None = None
-    north: tuple[PlacedTile, ...] = ()
-    south: tuple[PlacedTile, ...] = ()
+    north: Arm = ()
+    south: Arm = ()
     ends: tuple[OpenEnd, ...] = ()
     exposed_total: int = 0
 
@@ -64,14 +66,9 @@ class Layout(NamedTuple):
         """Whether no tile was played in this round."""
         return not self.main_line
 
-    @property
-    def side_arms_open(self) -> bool:
-        """Whether both main arms of the spinner are occupied (connect.sides-after-mains, C2, C3)."""
-        return self.spinner_index is not None and 0 < self.spinner_index < len(self.main_line) - 1
-
     def tiles(self) -> tuple[Tile, ...]:
         """Every tile on the table."""
-        return tuple(placed.tile for placed in self.main_line + self.north + self.south)
+        return tuple(map(_UNPLACED.__getitem__, self.main_line + self.north + self.south))
 
     def value_at(self, end: End) -> int | None:
         """The value to match at `end`, or None when there is no such connection now."""
@@ -83,27 +80,24 @@ class Layout(NamedTuple):
     def place(self, tile: Tile, end: End) -> Layout:
         """The layout with `tile` joined at `end`, which must be available and match."""
         if end is End.OPENING:
-            return _with_ends(
-                Layout(main_line=(PlacedTile(*tile),), spinner_index=0 if tile.is_double else None),
-            )
+            return _laid((PlacedTile(*tile),), 0 if tile.is_double else None, (), ())
         value = self.value_at(end)
         assert value is not None
         assert tile.has(value)
-        return _with_ends(self._joined(end, inner=value, outer=tile.beside(value)))
+        return self._joined(end, inner=value, outer=tile.beside(value))
 
     def _joined(self, end: End, *, inner: int, outer: int) -> Layout:
-        is_first_double = inner == outer and self.spinner_index is None  # connect.spinner, C1
+        line, spinner, north, south = self[:4]
+        is_first_double = inner == outer and spinner is None  # connect.spinner, C1
         if end is End.WEST:
-            shifted = None if self.spinner_index is None else self.spinner_index + 1
-            index = 0 if is_first_double else shifted
-            return self._replace(main_line=(PlacedTile(outer, inner), *self.main_line), spinner_index=index)
-        if end is End.EAST:
-            index = len(self.main_line) if is_first_double else self.spinner_index
-            return self._replace(main_line=(*self.main_line, PlacedTile(inner, outer)), spinner_index=index)
+            shifted = None if spinner is None else spinner + 1
+            return _laid((PlacedTile(outer, inner), *line), 0 if is_first_double else shifted, north, south)
         placed = PlacedTile(inner, outer)
+        if end is End.EAST:
+            return _laid((*line, placed), len(line) if is_first_double else spinner, north, south)
         if end is End.NORTH:
-            return self._replace(north=(*self.north, placed))
-        return self._replace(south=(*self.south, placed))
+            return _laid(line, spinner, (*north, placed), south)
+        return _laid(line, spinner, north, (*south, placed))
 
     def total_after(self, tile: Tile, end: End) -> int:
         """The exposed total that `place(tile, end)` would have, by arithmetic alone."""
@@ -122,16 +116,16 @@ def _counts(first: int, second: int) -> int:
     return first + second if first == second else second
 
 
-def _with_ends(layout: Layout) -> Layout:
-    ends = _main_ends(layout.main_line)
-    if layout.side_arms_open:
-        assert layout.spinner_index is not None
-        value = layout.main_line[layout.spinner_index].first
-        ends += (_side_end(End.NORTH, layout.north, value), _side_end(End.SOUTH, layout.south, value))
-    return layout._replace(ends=ends, exposed_total=sum(open_end.counts for open_end in ends))
+def _laid(line: Arm, spinner_index: int | None, north: Arm, south: Arm) -> Layout:
+    """These tiles with what follows from them."""
+    ends = _main_ends(line)
+    if spinner_index is not None and 0 < spinner_index < len(line) - 1:  # connect.sides-after-mains, C2, C3
+        value = line[spinner_index].first
+        ends += (_side_end(End.NORTH, north, value), _side_end(End.SOUTH, south, value))
+    return Layout(line, spinner_index, north, south, ends, sum([open_end.counts for open_end in ends]))
 
 
-def _main_ends(line: tuple[PlacedTile, ...]) -> tuple[OpenEnd, ...]:
+def _main_ends(line: Arm) -> tuple[OpenEnd, ...]:
     west, east = line[0].first, line[-1].second
     if len(line) == 1:
         # C4, C6: a lone tile has two ends that count one half each, so a lone double counts both halves once.
@@ -142,7 +136,7 @@ def _main_ends(line: tuple[PlacedTile, ...]) -> tuple[OpenEnd, ...]:
     )
 
 
-def _side_end(end: End, arm: tuple[PlacedTile, ...], spinner_value: int) -> OpenEnd:
+def _side_end(end: End, arm: Arm, spinner_value: int) -> OpenEnd:
     if not arm:
         return OpenEnd(end, spinner_value, 0)  # ends.unused-branch
     return OpenEnd(end, arm[-1].second, _counts(*arm[-1]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine import commands as cmd
 from engine.auction import BID_STEP_POINTS, Auction
@@ -14,8 +13,7 @@ from engine.state import Hand, MatchState, Phase
 from engine.tiles import Tile
 
 
-@dataclass(frozen=True, slots=True)
-class LegalCommand:
+class LegalCommand(NamedTuple):
     """A command ready to send. For a play the total and transfer that it brings, for an acceptance the transfer."""
 
     command: cmd.Command
@@ -23,8 +21,7 @@ class LegalCommand:
     transfer: Transfer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LegalBids:
+class LegalBids(NamedTuple):
     """Every bid from `minimum` to `maximum` points in steps of `step`; a winning one costs max(0, bid - credit)."""
 
     kind: type[cmd.Bid | cmd.Raise]

@@ -6,9 +6,8 @@ version. Nothing in `PublicView` is secret; `OwnView` holds what one seat alone 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from engine import commands as cmd
 from engine.auction import Auction
@@ -19,7 +18,7 @@ from engine.legal import LegalAction, LegalCommand, legal_actions
 from engine.scoring import Transfer
 from engine.seats import SEATS, PerSeat, Seat
 from engine.state import Hand, MatchState, OpeningPrivilege, Phase, acting_seat
-from engine.tiles import Tile
+from engine.tiles import DOUBLE_SIX, Tile
 
 
 class Audience(Enum):
@@ -41,16 +40,14 @@ class StopReason(Enum):
     SUSPENDED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedClock:
+class StoppedClock(NamedTuple):
     """No clock runs; `ends_at_ns` is when the wait ends by itself, if it does (S2)."""
 
     reason: StopReason
     ends_at_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PublicRound:
+class PublicRound(NamedTuple):
     """The round as everyone sees it: hands and boneyard by their sizes."""
 
     number: int
@@ -63,8 +60,7 @@ class PublicRound:
     last_transfer: Transfer | None
 
 
-@dataclass(frozen=True, slots=True)
-class FairDeal:
+class FairDeal(NamedTuple):
     """What was committed to before the deal; `opened` says who opened it, never what."""
 
     server_commitment: bytes
@@ -72,8 +68,7 @@ class FairDeal:
     opened: PerSeat[bool]
 
 
-@dataclass(frozen=True, slots=True)
-class PublicView:
+class PublicView(NamedTuple):
     """What players, opponents and spectators share."""
 
     version: int
@@ -93,16 +88,17 @@ class PublicView:
     fair_deal: FairDeal
 
 
-@dataclass(frozen=True, slots=True)
-class HandTile:
+class HandTile(NamedTuple):
     """A tile of the own hand and where it may be played now."""
 
     tile: Tile
     playable_ends: tuple[End, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnView:
+_RESTING = {tile: HandTile(tile, ()) for tile in DOUBLE_SIX}
+
+
+class OwnView(NamedTuple):
     """What one seat alone may see and do."""
 
     seat: Seat
@@ -143,10 +139,10 @@ def own_view(state: MatchState, audience: Audience) -> OwnView | None:
         return OwnView(seat, (), None, actions)
     ends: dict[Tile, tuple[End, ...]] = {}
     for action in actions:
-        if isinstance(action, LegalCommand) and isinstance(action.command, cmd.PlayTile):
-            play = action.command
+        if isinstance(action, LegalCommand) and isinstance(play := action.command, cmd.PlayTile):
             ends[play.tile] = (*ends.get(play.tile, ()), play.end)
-    hand = tuple(HandTile(tile, ends.get(tile, ())) for tile in state.round.hands[seat])
+    held = state.round.hands[seat]
+    hand = tuple([HandTile(tile, ends.get(tile, ())) for tile in held] if ends else map(_RESTING.__getitem__, held))
     must_play = state.round.must_play if state.turn is seat else None
     return OwnView(seat, hand, must_play, actions)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from engine.clock import Arrival
 from engine.commands import Command, ServiceCommand
@@ -27,8 +28,7 @@ class LineFullError(Exception):
     """Too many requests of this sender wait for this match already."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlayerOrder:
+class PlayerOrder(NamedTuple):
     """A player's command with its stamp and the identity that makes a repeat recognisable.
 
     `seat` is the token's; None for a shared device, which acts for the seat on turn. `entropies` are what a Start
@@ -42,11 +42,14 @@ class PlayerOrder:
     command_id: str
     body_hash: bytes
     expected_version: int | None = None
-    entropies: PerSeat[bytes] = field(default=PerSeat(b"", b""), repr=False)
+    entropies: PerSeat[bytes] = PerSeat(b"", b"")
+
+    def __repr__(self) -> str:
+        """Without the entropies, which no log may show."""
+        return f"PlayerOrder({self.command!r}, {self.arrival!r}, {self.sender!r}, {self.command_id!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceOrder:
+class ServiceOrder(NamedTuple):
     """A command of the service, with the credential and the client's request that a joining player stores with it."""
 
     command: ServiceCommand
@@ -54,8 +57,7 @@ class ServiceOrder:
     seat_request: SeatRequest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """An order that was carried out or refused: `state` is the match afterwards.
 
     A player's outcome is the stored `record`; a service command that was refused says so by `refusal`.

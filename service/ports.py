@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.clock import Arrival, Decision, Verdict
 from engine.events import Step
@@ -38,8 +38,7 @@ class DuplicateRequestError(Exception):
     """A match or seat was already made for this request id; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """How a command stood to the clock when it was decided. `decision` is the one that ran for its sender, if any."""
 
     arrival: Arrival
@@ -48,8 +47,7 @@ class Receipt:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRecord:
+class CommandRecord(NamedTuple):
     """The outcome of a command, stored for good with the events that it brought, so that a repeat gets the same.
 
     `sender` is the credential's audience, `body_hash` 32 bytes over the command and its expected version. `version` is
@@ -100,8 +98,7 @@ class DealSecrets:
     entropies: PerSeat[bytes] = field(default=PerSeat(b"", b""), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """One change of a match, all or nothing, if it still stands at `expected_version` (0: it must not exist yet).
 
     With `events` the version rises by one; without, only the records are written. `due_ns` and `live` describe the

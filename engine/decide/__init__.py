@@ -7,8 +7,7 @@ is stored, because the next decision begins then (K3), and the order of the next
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine.clock import Verdict
 from engine.commands import Request, Resign
@@ -26,8 +25,7 @@ __all__ = ["NO_FAULTS", "Evidence", "Ruling", "ServiceRuling", "decide", "decide
 Answer: TypeAlias = Step | Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """The answer to a request: events when it is accepted, else a refusal.
 
     A late request is refused and still brings events: the loss on time, or the abort where nothing can be proven.

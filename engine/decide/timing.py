@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine import events as ev
 from engine.clock import Arrival, Verdict
@@ -12,8 +12,7 @@ from engine.seats import Seat
 from engine.state import MatchState
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What is known against the clock: faults of the service that concern this match, and how much doubt is borne."""
 
     faults: tuple[Fault, ...] = ()

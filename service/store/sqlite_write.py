@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from engine.events import MatchAborted, MatchWon
 from service.ports import (
@@ -50,8 +49,7 @@ _SAME_MATCH: Final = "SELECT 1 FROM matches WHERE match_id = ?"
 _SAME_INVITE: Final = "SELECT 1 FROM matches WHERE invite_hash = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Statements that are carried out together or not at all; each changes exactly one row.
 
     `change` is the append that they are, if they are one: it explains why they could not be carried out. Otherwise

@@ -1,7 +1,6 @@
 """One match on fakes of the ports and in virtual time: stored first, in the order of stamps, once, whatever fails."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -91,7 +90,7 @@ async def test_a_command_whose_commit_was_answered_by_silence_is_found_when_it_i
         with pytest.raises(StoreUnavailableError):
             await match.enter(sent.arrival, sent).done
         assert (await match.state()).version == before.version + 1
-        again = replace(sent, arrival=process.core.clock.arrival())
+        again = sent._replace(arrival=process.core.clock.arrival())
         done = await match.enter(again.arrival, again).done
         assert done.repeated
         assert done.record is not None
@@ -184,7 +183,7 @@ async def test_commands_are_decided_in_the_order_of_their_stamps(checked_first: 
         state = await match.state()
         now_ns = virtual_service_ns()
         orders = [
-            replace(order(process, cmd.Start(), state, seat=seat), arrival=Arrival(now_ns + place, now_ns + 10))
+            order(process, cmd.Start(), state, seat=seat)._replace(arrival=Arrival(now_ns + place, now_ns + 10))
             for place, seat in enumerate(SENDERS)
         ]
         tickets = [match.enter(sent.arrival) for sent in reversed(orders)][::-1]

@@ -74,7 +74,7 @@ async def test_a_change_for_another_version_conflicts_and_writes_nothing(store: 
     token = Credential(hashed("token"), change.match_id, Audience.SEAT_ONE)
     request = SeatRequest("request", change.match_id, Audience.SEAT_ONE)
     record = change.record or outcome("late")
-    change = replace(change, credentials=(token,), seat_request=request, record=record, due_ns=NOON_NS + 9)
+    change = change._replace(credentials=(token,), seat_request=request, record=record, due_ns=NOON_NS + 9)
     with pytest.raises(VersionConflictError):
         await store.append(change)
     assert await store.steps("m") == [CREATED, turn(2)]
@@ -168,8 +168,8 @@ async def test_each_version_is_made_exactly_once(store: Store) -> None:
 
 
 BROKEN = [
-    pytest.param(replace(creation("m"), events=()), id="a match begins with events"),
-    pytest.param(replace(move("m", 1), invite_hash=b"code"), id="an invite code comes with the first step"),
+    pytest.param(creation("m")._replace(events=()), id="a match begins with events"),
+    pytest.param(move("m", 1)._replace(invite_hash=b"code"), id="an invite code comes with the first step"),
     pytest.param(move("m", 1, due_ns=1 << 64), id="no instant is that late"),
 ]
 

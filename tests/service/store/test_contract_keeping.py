@@ -46,7 +46,7 @@ async def test_the_outcome_of_a_command_is_kept(store: Store, refusal: Refusal |
 async def test_a_record_without_a_running_decision_is_kept(store: Store) -> None:
     """Nobody's clock runs before the start."""
     record = outcome("c")
-    record = replace(record, receipt=replace(record.receipt, decision=None))
+    record = record._replace(receipt=record.receipt._replace(decision=None))
     await store.append(creation("m"))
     await store.append(move("m", 1, record=record))
     assert await store.command("m", Audience.SEAT_ONE, "c") == record
@@ -56,7 +56,7 @@ async def test_a_refused_command_is_kept_and_changes_nothing_else(store: Store) 
     """Without events neither the version nor the due instant moves."""
     record = outcome("c", version=1, refusal=REFUSAL)
     await store.append(creation("m"))
-    await store.append(replace(refused("m", 1, record), due_ns=NOON_NS + 9, live=False))
+    await store.append(refused("m", 1, record)._replace(due_ns=NOON_NS + 9, live=False))
     assert await store.command("m", Audience.SEAT_ONE, "c") == record
     assert await store.steps("m") == [CREATED]
     assert await store.live_matches() == [DueMatch("m", NOON_NS)]
@@ -96,12 +96,12 @@ async def test_the_secrets_of_a_deal_are_kept_and_replaced_with_a_step(store: St
     """All or nothing with the step that they belong to; a match without them has none."""
     made, opened = DealSecrets(b"r" * 32, b"s" * 32), DealSecrets(b"r" * 32, b"s" * 32, PerSeat(b"1" * 32, b""))
     assert await store.deal_secrets("m") is None
-    await store.append(replace(creation("m"), deal=made))
+    await store.append(creation("m")._replace(deal=made))
     assert await store.deal_secrets("m") == made
     with pytest.raises(VersionConflictError):
-        await store.append(replace(move("m", 7), deal=opened))
+        await store.append(move("m", 7)._replace(deal=opened))
     assert await store.deal_secrets("m") == made
-    await store.append(replace(move("m", 1), deal=opened))
+    await store.append(move("m", 1)._replace(deal=opened))
     assert await store.deal_secrets("m") == opened
     assert "ssss" not in repr(opened)
     assert "1111" not in repr(opened)
@@ -274,5 +274,5 @@ async def test_a_credential_tells_when_its_match_ended(store: Store, end: MatchW
     credential = Credential(hashed("t"), "m", Audience.SEAT_ONE)
     await store.append(creation("m", credentials=[credential]))
     assert await store.credential(hashed("t")) == credential
-    await store.append(replace(move("m", 1, due_ns=None, live=False), events=(end,)))
+    await store.append(move("m", 1, due_ns=None, live=False)._replace(events=(end,)))
     assert await store.credential(hashed("t")) == replace(credential, ended_at_ns=NOON_NS + 7)

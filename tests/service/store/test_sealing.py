@@ -3,7 +3,6 @@
 import base64
 import json
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,8 +31,8 @@ SECRETS = DealSecrets(b"r" * 32, b"server secret " * 2 + b"1234", PerSeat(b"entr
 async def stored(path: Path) -> None:
     """Writes a match whose first step hides something."""
     store = await SqliteStore.open(path)
-    first: Append = replace(creation("m"), deal=SECRETS)
-    await store.append(replace(first, events=(*first.events, *STEP)))
+    first: Append = creation("m")._replace(deal=SECRETS)
+    await store.append(first._replace(events=(*first.events, *STEP)))
     assert (await store.steps("m"))[0] == (*first.events, *STEP)
     assert await store.deal_secrets("m") == SECRETS
     await store.close()

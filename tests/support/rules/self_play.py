@@ -65,7 +65,7 @@ def audit(before: MatchState, after: MatchState) -> None:
     if after.round is not None:
         held = [*after.round.hands.one, *after.round.hands.two, *after.round.boneyard]
         layout = after.round.layout
-        placed = [placed.tile for placed in (*layout.main_line, *layout.north, *layout.south)]
+        placed = layout.tiles()
         assert len(held) + len(placed) == len(WHOLE_SET)
         assert {*held, *placed} == WHOLE_SET
 

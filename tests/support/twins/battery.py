@@ -12,7 +12,7 @@ from engine.legal import LegalCommand, legal_actions
 from engine.state import MatchState, acting_seat
 from engine.tiles import DOUBLE_SIX
 from engine.view import Audience
-from service.rpc.render import command_message
+from service.rpc.own_view import command_message
 from spectacularbid.v1 import commands_pb2 as cmd
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import tiles_pb2

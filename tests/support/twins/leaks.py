@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -66,7 +65,7 @@ def size_off_by_one() -> AbstractContextManager[Any]:
         if state.round is None or view.round is None:
             return view
         odd = sum(hand_pips(state.round.hands[seat]) for seat in SEATS) % 2
-        return replace(view, round=replace(view.round, boneyard_size=view.round.boneyard_size - odd))
+        return view._replace(round=view.round._replace(boneyard_size=view.round.boneyard_size - odd))
 
     return patch.object(vw, "public_view", public_view)
 

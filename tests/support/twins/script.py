@@ -146,7 +146,7 @@ def known_tiles(course: Course, observer: Audience) -> frozenset[Tile]:
     state = course.end
     current = state.current
     layout = current.layout
-    known = {placed.tile for placed in (*layout.main_line, *layout.north, *layout.south)}
+    known = set(layout.tiles())
     if isinstance(state.settlement, ev.RoundBlocked) or state.result is not None:
         known |= {*current.hands.one, *current.hands.two}
     if observer in _SEAT_OF:

@@ -11,7 +11,7 @@ from engine.layout import End
 from engine.seats import Seat
 from engine.state import MatchState
 from engine.view import Audience
-from service.rpc.render import command_message
+from service.rpc.own_view import command_message
 from spectacularbid.v1 import commands_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.twins.battery import battery

@@ -27,7 +27,7 @@ from service.ports import Credential, DealSecrets
 from service.rpc import edge
 from service.rpc.arrival import Stamped
 from service.rpc.edge import Context
-from service.rpc.render import command_message
+from service.rpc.own_view import command_message
 from spectacularbid.v1 import commands_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.handlers import handlers_of
