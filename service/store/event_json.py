@@ -31,30 +31,27 @@ from service.store.json_forms import (
     one_of,
     read,
     read_text,
-    text_of,
 )
 
 SEAT: Final = named({Seat.ONE: 1, Seat.TWO: 2})
-AUDIENCE: Final = named(
-    {
-        Audience.SEAT_ONE: "one",
-        Audience.SEAT_TWO: "two",
-        Audience.DEVICE: "device",
-        Audience.SPECTATOR: "spectator",
-    }
-)
+_AUDIENCES: Final = {
+    Audience.SEAT_ONE: "one",
+    Audience.SEAT_TWO: "two",
+    Audience.DEVICE: "device",
+    Audience.SPECTATOR: "spectator",
+}
+AUDIENCE: Final = named(_AUDIENCES)
 END: Final = named({End.OPENING: "open", End.WEST: "W", End.EAST: "E", End.NORTH: "N", End.SOUTH: "S"})
-CAUSE: Final = named(
-    {
-        FaultCause.STAMP_STRADDLES: "stamp straddles",
-        FaultCause.REPLICA_LOST: "replica lost",
-        FaultCause.STORE_GAP: "store gap",
-        FaultCause.CLOCK_FAULT: "clock fault",
-        FaultCause.NOT_COMMITTED: "not committed",
-        FaultCause.PUBLISH_STALL: "publish stall",
-        FaultCause.OUTAGE: "outage",
-    }
-)
+_CAUSES: Final = {
+    FaultCause.STAMP_STRADDLES: "stamp straddles",
+    FaultCause.REPLICA_LOST: "replica lost",
+    FaultCause.STORE_GAP: "store gap",
+    FaultCause.CLOCK_FAULT: "clock fault",
+    FaultCause.NOT_COMMITTED: "not committed",
+    FaultCause.PUBLISH_STALL: "publish stall",
+    FaultCause.OUTAGE: "outage",
+}
+CAUSE: Final = named(_CAUSES)
 WIN: Final = named(
     {
         WinReason.BALANCE: "balance",
@@ -82,27 +79,29 @@ VERDICT: Final = named(
 )
 # By name, because a reason's number follows its place in the order of precedence.
 REASON: Final = named({reason: reason.name.lower().replace("_", " ") for reason in RefusalReason})
-TILE: Final = named({tile: f"{tile.low}-{tile.high}" for tile in DOUBLE_SIX})
+_TILES: Final = {tile: f"{tile.low}-{tile.high}" for tile in DOUBLE_SIX}
+TILE: Final = named(_TILES)
 
 
-def _hand_text(hand: tuple[Tile, ...]) -> Json:
-    return " ".join([str(TILE.encode(tile)) for tile in hand])
+def _hand_text(hand: tuple[Tile, ...]) -> str:
+    return '"' + " ".join([_TILES[tile] for tile in hand]) + '"'
 
 
 def _hand(raw: Json) -> tuple[Tile, ...]:
     return tuple([TILE.decode(text) for text in TEXT.decode(raw).split()])
 
 
-def _hex(raw: bytes) -> Json:
-    return raw.hex()
+def _hex(raw: bytes) -> str:
+    return f'"{raw.hex()}"'
 
 
 def _bytes(raw: Json) -> bytes:
     return bytes.fromhex(TEXT.decode(raw))
 
 
-def _figure_pair(figure: tuple[str, int]) -> Json:
-    return list(figure)
+def _figure_pair(figure: tuple[str, int]) -> str:
+    name, number = figure
+    return f"[{TEXT.encode(name)},{number}]"
 
 
 def _figure(raw: Json) -> tuple[str, int]:
@@ -223,7 +222,7 @@ _HEARTBEAT: Final = Form(
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:
     """A heartbeat as JSON."""
-    return text_of(_HEARTBEAT.encode(heartbeat))
+    return _HEARTBEAT.encode(heartbeat)
 
 
 def heartbeat_of(text: str) -> Heartbeat:
@@ -233,7 +232,7 @@ def heartbeat_of(text: str) -> Heartbeat:
 
 def cause_text(cause: FaultCause) -> str:
     """A cause by its name, for a column of its own."""
-    return str(CAUSE.encode(cause))
+    return _CAUSES[cause]
 
 
 def cause_of(text: str) -> FaultCause:
@@ -243,7 +242,7 @@ def cause_of(text: str) -> FaultCause:
 
 def audience_text(audience: Audience) -> str:
     """An audience by its name, for a column of its own."""
-    return str(AUDIENCE.encode(audience))
+    return _AUDIENCES[audience]
 
 
 def audience_of(text: str) -> Audience:
@@ -253,7 +252,7 @@ def audience_of(text: str) -> Audience:
 
 def step_text(step: Step) -> str:
     """The events of one version."""
-    return text_of(_STEP.encode(step))
+    return _STEP.encode(step)
 
 
 def step_of(text: str) -> Step:
@@ -261,9 +260,14 @@ def step_of(text: str) -> Step:
     return read_text(text, _STEP.decode)
 
 
+def step_of_raw(raw: Json) -> Step:
+    """The events of a parsed text by `step_text`. Raises StoredFormatError."""
+    return read(raw, _STEP.decode)
+
+
 def refusal_text(refusal: Refusal) -> str:
     """A refusal with its figures."""
-    return text_of(_REFUSAL.encode(refusal))
+    return _REFUSAL.encode(refusal)
 
 
 def refusal_of(text: str) -> Refusal:
@@ -273,7 +277,7 @@ def refusal_of(text: str) -> Refusal:
 
 def receipt_text(receipt: Receipt) -> str:
     """How a command stood to the clock."""
-    return text_of(_RECEIPT.encode(receipt))
+    return _RECEIPT.encode(receipt)
 
 
 def receipt_of(text: str) -> Receipt:

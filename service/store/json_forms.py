@@ -7,8 +7,9 @@ key that is not known is passed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import Enum
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -24,9 +25,13 @@ class StoredFormatError(Exception):
 
 
 class Kind(NamedTuple, Generic[T]):
-    """A two-way translation of one type. `decode` raises ValueError, KeyError or TypeError for anything else."""
+    """A two-way translation of one type: to JSON text, and from a parsed JSON value.
 
-    encode: Callable[[T], Json]
+    The text is compact and ASCII: every character that could trouble a database is escaped. `decode` raises ValueError,
+    KeyError or TypeError for anything else.
+    """
+
+    encode: Callable[[T], str]
     decode: Callable[[Json], T]
 
 
@@ -49,29 +54,40 @@ class Form(Generic[T]):
         self.made = made
         self.tag = tag
         self.fields: Final[Mapping[str, Field]] = fields
-        self._start: Final[dict[str, Json]] = {} if tag is None else {TAG: tag}
-        self._rows: Final = tuple((name, key, *kind, default) for name, (key, kind, default) in fields.items())
+        self._start: Final = "{" if tag is None else f'{{"{TAG}":"{tag}"'
+        self._rows: Final = tuple(
+            (name, key, f'"{key}":', *kind, default) for name, (key, kind, default) in fields.items()
+        )
 
     @property
     def kind(self) -> Kind[T]:
         """This form as the kind of a field."""
         return Kind(self.encode, self.decode)
 
-    def encode(self, value: T) -> Json:
+    def encode(self, value: T) -> str:
         """The JSON object of `value`."""
-        raw = self._start.copy()
-        for name, key, encode, _, _ in self._rows:
+        return _object(self._start, self._texts(value))
+
+    def encode_apart(self, value: T, hidden: Container[str]) -> tuple[str, str]:
+        """The JSON object of `value` without these keys, and one of them alone."""
+        texts = list(zip([key for _, key, *_ in self._rows], self._texts(value), strict=True))
+        shown = [text for key, text in texts if key not in hidden]
+        return _object(self._start, shown), _object("{", [text for key, text in texts if key in hidden])
+
+    def _texts(self, value: T) -> list[str]:
+        """Each field with its key; empty for one that is None."""
+        texts = []
+        for name, _, start, encode, _, _ in self._rows:
             part = getattr(value, name)
-            if part is not None:
-                raw[key] = encode(part)
-        return raw
+            texts.append("" if part is None else start + encode(part))
+        return texts
 
     def decode(self, raw: Json) -> T:
         """The value of a JSON object."""
         if type(raw) is not dict:
             raise TypeError("not an object")
         parts = {}
-        for name, key, _, decode, default in self._rows:
+        for name, key, _, _, decode, default in self._rows:
             if key in raw:
                 parts[name] = decode(raw[key])
             elif default is _Required.REQUIRED:
@@ -81,24 +97,28 @@ class Form(Generic[T]):
         return self.made(**parts)
 
 
-def exactly(made: type[J]) -> Kind[J]:
-    """A type that JSON has itself; True is no number."""
+def _object(start: str, texts: Iterable[str]) -> str:
+    """A JSON object of those fields that are there; `start` is its brace and maybe a first field."""
+    fields = ",".join([text for text in texts if text])
+    return start + ("," if fields and start != "{" else "") + fields + "}"
 
-    def same(value: J) -> Json:
-        return value
+
+def exactly(made: type[J], encode: Callable[[J], str]) -> Kind[J]:
+    """A type that JSON has itself; True is no number."""
 
     def checked(raw: Json) -> J:
         if type(raw) is not made:
             raise TypeError(f"not {made.__name__}")
         return raw
 
-    return Kind(same, checked)
+    return Kind(encode, checked)
 
 
 def named(names: Mapping[T, str | int]) -> Kind[T]:
     """Values under fixed names."""
+    texts = {value: json.dumps(name) for value, name in names.items()}
     decoded: dict[Json, T] = {name: value for value, name in names.items()}
-    return Kind(names.__getitem__, decoded.__getitem__)
+    return Kind(texts.__getitem__, decoded.__getitem__)
 
 
 def listed(kind: Kind[T]) -> Kind[tuple[T, ...]]:
@@ -110,7 +130,7 @@ def listed(kind: Kind[T]) -> Kind[tuple[T, ...]]:
             raise TypeError("not an array")
         return tuple([decode(part) for part in raw])
 
-    return Kind(lambda values: [encode(value) for value in values], parts)
+    return Kind(lambda values: "[" + ",".join([encode(value) for value in values]) + "]", parts)
 
 
 def one_of(*forms: Form[Any]) -> Kind[Any]:  # the forms have different types
@@ -126,16 +146,9 @@ def one_of(*forms: Form[Any]) -> Kind[Any]:  # the forms have different types
     return Kind(lambda value: encoders[type(value)](value), decode)
 
 
-NUMBER: Final = exactly(int)
-FLAG: Final = exactly(bool)
-TEXT: Final = exactly(str)
-
-_dump: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
-def text_of(raw: Json) -> str:
-    """Compact ASCII: every character that could trouble a database is escaped."""
-    return _dump(raw)
+NUMBER: Final = exactly(int, str)
+FLAG: Final = exactly(bool, lambda flag: "true" if flag else "false")
+TEXT: Final = exactly(str, encode_basestring_ascii)
 
 
 def read(raw: Json, decode: Callable[[Json], T]) -> T:
