@@ -37,6 +37,8 @@ class Verdict(Enum):
     LATE = "late"
     UNPROVABLE = "unprovable"
 
+    __hash__ = object.__hash__  # as Seat
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

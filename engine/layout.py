@@ -103,7 +103,10 @@ class Layout(NamedTuple):
         """The exposed total that `place(tile, end)` would have, by arithmetic alone."""
         if end is End.OPENING:
             return tile.pips
-        joined = next(open_end for open_end in self.ends if open_end.end is end)
+        return self.total_joined(tile, next(open_end for open_end in self.ends if open_end.end is end))
+
+    def total_joined(self, tile: Tile, joined: OpenEnd) -> int:
+        """The same for a tile that matches one of `ends`."""
         gained = _counts(joined.value, tile.beside(joined.value))
         total = self.exposed_total - joined.counts + gained
         if len(self.main_line) == 1 and self.main_line[0].is_double:

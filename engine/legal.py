@@ -87,12 +87,18 @@ def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
     current = state.current
     layout = current.layout
     tiles = current.hands[seat] if current.must_play is None else (current.must_play,)
-    plays = tuple(_play(state, seat, tile, end) for tile in tiles for end in playable_ends(layout, tile))
+    if layout.is_empty:
+        return tuple([_play(state, seat, cmd.PlayTile(tile, End.OPENING), tile.pips) for tile in tiles])
+    plays = [
+        _play(state, seat, cmd.PlayTile(tile, open_end.end), layout.total_joined(tile, open_end))
+        for tile in tiles
+        for open_end in layout.ends
+        if open_end.value in tile
+    ]
     if plays:
-        return plays
+        return tuple(plays)
     return (LegalCommand(cmd.DrawTile() if current.boneyard else cmd.Pass()),)
 
 
-def _play(state: MatchState, seat: Seat, tile: Tile, end: End) -> LegalCommand:
-    total = state.current.layout.total_after(tile, end)
-    return LegalCommand(cmd.PlayTile(tile, end), total, play_transfer(state.balances, seat, total))
+def _play(state: MatchState, seat: Seat, play: cmd.PlayTile, total: int) -> LegalCommand:
+    return LegalCommand(play, total, play_transfer(state.balances, seat, total))

@@ -27,6 +27,8 @@ class Phase(Enum):
     SETTLED = 5
     OVER = 6
 
+    __hash__ = object.__hash__  # as Seat
+
 
 class OpeningPrivilege(Enum):
     """How a round's opening is decided."""
@@ -35,6 +37,8 @@ class OpeningPrivilege(Enum):
     AUCTION = 2
     JOCKEY_FREE = 3
     BOUGHT = 4
+
+    __hash__ = object.__hash__  # as Seat
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class Audience(Enum):
     DEVICE = 3
     SPECTATOR = 4
 
+    __hash__ = object.__hash__  # as Seat
+
 
 class StopReason(Enum):
     """Why no clock runs."""

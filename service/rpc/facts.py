@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from engine import events as ev
@@ -13,6 +14,7 @@ from engine.seats import SEATS, PerSeat, Seat
 from engine.state import Hand
 from engine.tiles import DOUBLE_SIX, Tile, hand_pips
 from service.ports import Receipt
+from service.rpc.wire import SubMessage
 from spectacularbid.v1 import events_pb2, outcomes_pb2, tiles_pb2
 
 TILES = {tile: tiles_pb2.Tile(low=tile.low, high=tile.high) for tile in DOUBLE_SIX}
@@ -56,6 +58,8 @@ _SENTENCES = {
     RefusalReason.BID_NOT_MULTIPLE_OF_FIVE: "A bid is a multiple of five.",
     RefusalReason.BID_UNAFFORDABLE: "You could not pay that bid.",
 }
+
+_clock_started = SubMessage(events_pb2.Event.DESCRIPTOR, "clock_started")
 
 
 def transfer_message(transfer: Transfer) -> events_pb2.Transfer:
@@ -101,15 +105,27 @@ def aborted_message(event: ev.MatchAborted) -> events_pb2.MatchAborted:
     return events_pb2.MatchAborted(reason=ABORT_REASONS[event.reason], evidence=event.evidence, at_unix_ns=event.at_ns)
 
 
-def event_message(event: ev.Event) -> events_pb2.Event:
-    """An event as everyone may know it."""
+def event_bytes(event: ev.Event) -> bytes:
+    """A serialized Event, as everyone may know it. What comes again and again is serialized once."""
     match event:
-        case ev.ClockStopped(seat, used_ns):
-            stopped = events_pb2.ClockStopped(seat=SEAT_NUMBERS[seat], bank_used_ns=used_ns)
-            return events_pb2.Event(clock_stopped=stopped)
         case ev.ClockStarted(seat, at_ns):
             started = events_pb2.ClockStarted(seat=SEAT_NUMBERS[seat], at_unix_ns=at_ns)
-            return events_pb2.Event(clock_started=started)
+            return _clock_started(started.SerializeToString())
+        case ev.TilePlayed() | ev.ClockStopped() | ev.Passed():
+            return _turn_bytes(event)
+        case ev.TileDrawn(seat):
+            return _drawn_bytes(seat)
+        case ev.MatchCreated() | ev.PlayerSeated() | ev.EntropyCommitted() | ev.PlayerReady() | ev.ContinueTimedOut():
+            return _gathering(event).SerializeToString()
+        case ev.BiddingDeclined() | ev.BidMade() | ev.BidAccepted():
+            return _bidding(event).SerializeToString()
+        case _:
+            return _turning_point(event).SerializeToString()
+
+
+@lru_cache(maxsize=8192)
+def _turn_bytes(event: ev.TilePlayed | ev.ClockStopped | ev.Passed) -> bytes:
+    match event:
         case ev.TilePlayed(seat, tile, end, total, transfer):
             played = events_pb2.TilePlayed(
                 seat=SEAT_NUMBERS[seat],
@@ -118,17 +134,19 @@ def event_message(event: ev.Event) -> events_pb2.Event:
                 exposed_total=total,
                 transfer=transfer_message(transfer) if transfer else None,
             )
-            return events_pb2.Event(tile_played=played)
-        case ev.TileDrawn(seat):
-            return events_pb2.Event(tile_drawn=events_pb2.TileDrawn(seat=SEAT_NUMBERS[seat]))
+            return events_pb2.Event(tile_played=played).SerializeToString()
+        case ev.ClockStopped(seat, used_ns):
+            stopped = events_pb2.ClockStopped(seat=SEAT_NUMBERS[seat], bank_used_ns=used_ns)
+            return events_pb2.Event(clock_stopped=stopped).SerializeToString()
         case ev.Passed(seat):
-            return events_pb2.Event(passed=events_pb2.Passed(seat=SEAT_NUMBERS[seat]))
-        case ev.MatchCreated() | ev.PlayerSeated() | ev.EntropyCommitted() | ev.PlayerReady() | ev.ContinueTimedOut():
-            return _gathering(event)
-        case ev.BiddingDeclined() | ev.BidMade() | ev.BidAccepted():
-            return _bidding(event)
+            return events_pb2.Event(passed=events_pb2.Passed(seat=SEAT_NUMBERS[seat])).SerializeToString()
         case _:
-            return _turning_point(event)
+            assert_never(event)
+
+
+@lru_cache(maxsize=2)
+def _drawn_bytes(seat: Seat) -> bytes:
+    return events_pb2.Event(tile_drawn=events_pb2.TileDrawn(seat=SEAT_NUMBERS[seat])).SerializeToString()
 
 
 def _public_tile(tile: Tile) -> tiles_pb2.Tile:

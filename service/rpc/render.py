@@ -68,7 +68,7 @@ class Renderer:
         known = self._version(match_id, state).events
         rendered = known.get(cursor)
         if rendered is None:
-            rendered = known[cursor] = tuple(facts.event_message(event).SerializeToString() for event in events)
+            rendered = known[cursor] = tuple(map(facts.event_bytes, events))
         return rendered
 
     def _version(self, match_id: str, state: MatchState) -> _Version:

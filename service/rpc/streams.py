@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeAlias
 
 from engine.state import MatchState
@@ -37,7 +38,15 @@ _update_view = SubMessage(pb.MatchUpdate.DESCRIPTOR, "view")
 _update_events = SubMessage(pb.MatchUpdate.DESCRIPTOR, "events")
 _accepted_events = SubMessage(outcomes_pb2.Accepted.DESCRIPTOR, "events")
 _outcome_accepted = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "accepted")
+_outcome_refused = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "refused")
+_outcome_receipt = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "receipt")
 _outcome_view = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "view")
+
+
+@cache
+def _presence_bytes(seat_one: bool, seat_two: bool) -> bytes:  # noqa: FBT001  unpacked from a pair
+    presence = pb.Presence(seat_one=seat_one, seat_two=seat_two)
+    return pb.MatchUpdate(presence=presence).SerializeToString()
 
 
 class Presenter:
@@ -58,15 +67,12 @@ class Presenter:
         """A serialized MatchUpdate (for spectators a SpectatorUpdate) with the events after `cursor`."""
         events, complete = self._match.recent.since(cursor, state.version) if cursor else ((), False)
         view = self._view(state)
-        one, two = self._match.presence
         envelope = pb.MatchUpdate(
-            events_complete=complete,
-            service_now_unix_ns=self._clock.now_ns(),
-            view_digest=view.digest,
-            presence=pb.Presence(seat_one=one, seat_two=two),
+            events_complete=complete, service_now_unix_ns=self._clock.now_ns(), view_digest=view.digest
         )
         parts = self._renderer.events(self._match.match_id, state, cursor, events)
-        data = (envelope.SerializeToString(), *map(_update_events, parts), _update_view(view.data))
+        presence = _presence_bytes(*self._match.presence)
+        data = (envelope.SerializeToString(), presence, *map(_update_events, parts), _update_view(view.data))
         return Addressed(b"".join(data), view)
 
     async def outcome(self, fields: CommandFields, done: Done) -> Addressed:
@@ -78,19 +84,19 @@ class Presenter:
         view = self._view(done.state)
         message = outcomes_pb2.CommandOutcome(
             command_id=fields.command_id,
-            receipt=facts.receipt_message(record.receipt),
             service_now_unix_ns=self._clock.now_ns(),
             repeated=done.repeated,
             view_digest=view.digest,
         )
+        receipt = _outcome_receipt(facts.receipt_message(record.receipt).SerializeToString())
+        answer = await self._answer(record, done.state)
+        return Addressed(b"".join((message.SerializeToString(), receipt, answer, _outcome_view(view.data))), view)
+
+    async def _answer(self, record: CommandRecord, state: MatchState) -> bytes:
         if record.refusal is not None:
-            message.refused.CopyFrom(facts.refused_message(record.refusal))
-            return Addressed(message.SerializeToString() + _outcome_view(view.data), view)
+            return _outcome_refused(facts.refused_message(record.refusal).SerializeToString())
         accepted = outcomes_pb2.Accepted(version=record.version).SerializeToString()
-        parts = await self._events(record, done.state)
-        accepted = b"".join((accepted, *map(_accepted_events, parts)))
-        data = (message.SerializeToString(), _outcome_accepted(accepted), _outcome_view(view.data))
-        return Addressed(b"".join(data), view)
+        return _outcome_accepted(b"".join((accepted, *map(_accepted_events, await self._events(record, state)))))
 
     def _view(self, state: MatchState) -> RenderedView:
         return self._renderer.view(self._match.match_id, state, self._audience)
@@ -101,7 +107,7 @@ class Presenter:
             return self._renderer.events(self._match.match_id, state, record.version - 1, events)
         if not complete:
             events = tuple((await self._store.steps(self._match.match_id, record.version - 1))[0])
-        return tuple(facts.event_message(event).SerializeToString() for event in events)
+        return tuple(map(facts.event_bytes, events))
 
 
 class Pump:
