@@ -12,6 +12,7 @@ from service import fair_deal
 from service.deadlines import Deadlines
 from service.ledger import FaultLedger
 from service.logs import get_logger
+from service.lookout import Lookout
 from service.matches import Matches
 from service.metrics import Metrics
 from service.ports import Bus, Entropy, Store, StoreUnavailableError
@@ -77,7 +78,7 @@ class Core:
     ) -> None:
         self._tasks = Tasks()
         self._hurry = asyncio.Event()
-        self._beating: asyncio.Task[None] | None = None
+        self._running: list[asyncio.Task[None]] = []
         self._ledger = FaultLedger(store, metrics, settings.tolerances, self._tasks.spawn)
         stall_ns, gap_ns, outage_ns = (
             ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
@@ -98,21 +99,26 @@ class Core:
             shuffle=shuffle,
         )
         self.matches = Matches(services)
+        self._bus = bus
+        self._lookout = Lookout(store, bus, self.clock, self.matches, self._watermark)
 
     async def start(self) -> int:
         """Judge the last stop and go on with every live match, before the edge listens. Returns their number."""
         self.clock.start()
         await self._ledger.load(self.clock.now_ns())
         await self._watermark.begin()
-        self._beating = asyncio.create_task(self._watermark.run())
+        self._running.append(asyncio.create_task(self._watermark.run()))
+        if self._bus.poll_seconds is not None:
+            self._running.append(asyncio.create_task(self._lookout.run()))
         return await self.matches.recover()
 
     async def drain(self, edge: Edge, drain_seconds: float) -> int:
         """A planned stop from its beginning: not ready, still serving; clocks stand; only then the door is closed.
 
-        Returns the number of suspended matches.
+        Where another process stays, nobody's clock need stand. Returns the number of suspended matches.
         """
         await edge.refuse_new_clients()
+        await self._leave()
         await self._wait(drain_seconds)
         suspended = await self._suspend()
         self.matches.send_away()
@@ -122,6 +128,10 @@ class Core:
     def hurry(self) -> None:
         """Wait no longer before the clocks are stopped, also in a drain that has begun."""
         self._hurry.set()
+
+    async def _leave(self) -> None:
+        with suppress(StoreUnavailableError):  # the next heartbeat says it too
+            await self._watermark.leave()
 
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -134,7 +144,7 @@ class Core:
         gives_up = loop.time() + SUSPENDING_SECONDS
         while True:
             try:
-                return await self.matches.suspend()
+                return 0 if self._watermark.staying else await self.matches.suspend()
             except StoreUnavailableError:
                 get_logger().warning("clocks_not_suspended")
                 if loop.time() >= gives_up:
@@ -144,7 +154,7 @@ class Core:
     async def stop(self) -> int:
         """The end of a planned stop, when the edge has closed: absence is no fault from now on. Returns as `drain`."""
         await self._tasks.finish()
-        suspended = await self.matches.suspend()
+        suspended = 0 if self._watermark.staying else await self.matches.suspend()
         await self._tasks.finish()
         self.release()
         await self._watermark.retire()
@@ -152,8 +162,8 @@ class Core:
 
     def release(self) -> None:
         """Let go of everything that would go on by itself."""
-        if self._beating is not None:
-            self._beating.cancel()
+        for task in self._running:
+            task.cancel()
         self._deadlines.close()
         self.clock.stop()
 

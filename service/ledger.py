@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 
 from engine.decide import Evidence
 from engine.faults import Fault, Tolerances
@@ -43,8 +43,7 @@ class FaultLedger:
 
     async def load(self, now_ns: int) -> None:
         """Read what an earlier process recorded."""
-        for row in await self._store.faults(now_ns - KEPT_NS):
-            self._keep(row)
+        self.learn(await self._store.faults(now_ns - KEPT_NS))
 
     def record(self, fault: Fault, match_id: str | None = None) -> None:
         """Add a row: it counts at once. `store` must have returned before what is decided by it is stored."""
@@ -61,6 +60,11 @@ class FaultLedger:
             evidence=fault.evidence,
         )
         self._spawn(self._persist(row))
+
+    def learn(self, rows: Iterable[LedgerRow]) -> None:
+        """Let what other processes recorded count here."""
+        for row in rows:
+            self._keep(row)
 
     async def store(self) -> None:
         """Store every row recorded so far, in order. Raises StoreUnavailableError."""

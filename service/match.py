@@ -38,13 +38,25 @@ class Match:
         return not (self._works or self._line or self._watches)
 
     @property
+    def is_watched(self) -> bool:
+        """Whether a stream is open here."""
+        return bool(self._watches)
+
+    @property
     def recent(self) -> Recent:
         """The events of the last versions."""
         return self._writer.recent
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
+        if self._is_deaf:
+            self._writer.forget()
         return await self._writer.state()
+
+    @property
+    def _is_deaf(self) -> bool:
+        """Whether another process may move the match and nobody here would hear of it."""
+        return self._services.bus.poll_seconds is not None and self._unsubscribe is None
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place in the line. Without an order, `fill` or `withdraw` must follow. Raises LineFullError."""
@@ -83,7 +95,9 @@ class Match:
         watch = Watch(audience, after_version)
         self._watches[watch] = None
         if self._unsubscribe is None:
-            self._unsubscribe = self._services.bus.subscribe(self.match_id, self._heard)
+            if self._is_deaf:
+                self._writer.forget()
+            self._unsubscribe = self._services.bus.subscribe(self.match_id, self.heard)
         self._update_presence()
         return watch
 
@@ -110,9 +124,19 @@ class Match:
             for watch in self._watches:
                 watch.wake()
 
-    def _heard(self, version: int) -> None:
-        if not self._works:
-            self._writer.forget(older_than=version)  # another replica moved the match
+    def is_behind(self, version: int) -> bool:
+        """Whether the match may be older here than this."""
+        return self._writer.is_behind(version)
+
+    def look_again(self) -> None:
+        """Another process may have moved the match, or should have settled it and is gone."""
+        self._writer.forget()
+        self.wake()
+
+    def heard(self, version: int | None) -> None:
+        """The match is at this version; with None anything may have been missed."""
+        self._writer.forget(older_than=version)
+        self._published_version = max(self._published_version, version or 0)  # whoever moved it told everybody
         for watch in self._watches:
             watch.wake()
 
@@ -127,7 +151,7 @@ class Match:
 
     async def _work_once(self) -> bool:
         """Handle the first ticket, or what is due before it; False when there is nothing to do."""
-        state = await self.state()
+        state = await self._writer.state()
         self._published_version = self._published_version or state.version  # what was there at first is no news
         self._publish(state)  # what is there after a write whose answer was lost may be
         ticket = self._line.first()

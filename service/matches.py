@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from base64 import b32encode
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import events as ev
@@ -19,7 +20,15 @@ from service import fair_deal
 from service.dealing import current_rules_hash
 from service.line import Done, ServiceOrder
 from service.match import Match
-from service.ports import Append, Credential, DealSecrets, DuplicateRequestError, SeatRequest, StoreUnavailableError
+from service.ports import (
+    Append,
+    Credential,
+    DealSecrets,
+    DueMatch,
+    DuplicateRequestError,
+    SeatRequest,
+    StoreUnavailableError,
+)
 from service.secret import Secret
 from service.writer import Services
 
@@ -177,9 +186,20 @@ class Matches:
         for match in live:
             if match.due_ns is not None:
                 self._services.deadlines.arm(match.match_id, match.due_ns)
+        await self._resume(live)
+        return len(live)
+
+    async def resume(self) -> None:
+        """Resume what a process suspended that did not know that this one serves."""
+        await self._resume(await self._services.store.live_matches())
+
+    async def _resume(self, live: Sequence[DueMatch]) -> None:
         suspended = [match.match_id for match in live if match.due_ns is None]
         await self._command_all(suspended, ResumeClocks())
-        return len(live)
+
+    def watched(self) -> list[Match]:
+        """Those that streams are open for."""
+        return [match for match in self._matches.values() if match.is_watched]
 
     async def suspend(self) -> int:
         """Before a planned stop: stop the clocks of every live match (F4). Returns their number.

@@ -6,7 +6,7 @@ assertion is a mistake of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,10 @@ from engine.view import Audience
 
 class StoreUnavailableError(Exception):
     """The store cannot answer now. Whether a write was made is unknown; repeating it is safe."""
+
+
+class FencedError(StoreUnavailableError):
+    """Another process took this one for lost: it may write again after its next heartbeat."""
 
 
 class VersionConflictError(Exception):
@@ -130,12 +134,13 @@ class DueMatch:
 class Heartbeat:
     """A sign of life on the service's line of time: at `at_ns` every command stamped before `closed_ns` was handled.
 
-    `retired` is the last one of a planned stop.
+    `retired` is the last one of a planned stop, which begins with those that are `leaving`.
     """
 
     at_ns: int
     closed_ns: int
     retired: bool = False
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,27 @@ class LedgerRow:
 
     fault: Fault
     match_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another process of the service that has not retired: its last heartbeat, and how long ago the store got it."""
+
+    name: str
+    epoch: int
+    heartbeat: Heartbeat
+    unseen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What other processes of the service left in the store.
+
+    `faults` are the rows that they added to the ledger since this process asked last, or loaded the ledger.
+    """
+
+    peers: tuple[Peer, ...] = ()
+    faults: tuple[LedgerRow, ...] = ()
 
 
 class Store(Protocol):
@@ -187,11 +213,20 @@ class Store(Protocol):
     async def live_matches(self) -> Sequence[DueMatch]:
         """Every match that is not over, earliest due first."""
 
-    async def beat(self, heartbeat: Heartbeat) -> None:
-        """Replace this process's heartbeat, durably."""
+    async def overdue(self, before_ns: int) -> Sequence[str]:
+        """The ids of live matches that needed the service before this instant, a bounded number, the oldest first."""
 
-    async def last_beat(self) -> Heartbeat | None:
-        """The heartbeat that was stored last, maybe by an earlier process."""
+    async def versions(self, match_ids: Sequence[str]) -> Mapping[str, int]:
+        """At which version each of these matches is."""
+
+    async def beat(self, heartbeat: Heartbeat) -> Others:
+        """Replace this process's heartbeat, durably; says what others have left, as of the same moment or later."""
+
+    async def others(self) -> Others:
+        """The same without a heartbeat. Where a store has room for one process, the one before is a peer until then."""
+
+    async def fence(self, peer: Peer) -> None:
+        """Let this process write no more, unless it was seen since; to be called when the evidence of it is stored."""
 
     async def record_fault(self, row: LedgerRow) -> None:
         """Add a row to the fault ledger, durably; what is appended after this call is stored after it."""
@@ -232,8 +267,15 @@ class Entropy(Protocol):
 class Bus(Protocol):
     """Tells watchers, here and on other replicas, that a match has a new version. It may lose a message, never more."""
 
+    @property
+    def poll_seconds(self) -> float | None:
+        """How often to look in the store for what the bus may have lost; None when no other process moves matches."""
+
     def publish(self, match_id: str, version: int) -> None:
         """Say that the match is at this version."""
 
-    def subscribe(self, match_id: str, wake: Callable[[int], None]) -> Callable[[], None]:
-        """Call `wake(version)` at each new version until the returned function is called."""
+    def subscribe(self, match_id: str, wake: Callable[[int | None], None]) -> Callable[[], None]:
+        """Call `wake(version)` at each new version until the returned function is called.
+
+        `wake(None)` says that versions may have been missed.
+        """

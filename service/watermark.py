@@ -1,21 +1,27 @@
 """How far the past is closed: heartbeats in the store, each saying up to when every stamped command is in (K4).
 
 An expiry is settled only behind the watermark, so behind a heartbeat that was stored after the deadline. A gap between
-heartbeats is therefore known before any deadline inside it is judged.
+heartbeats is therefore known before any deadline inside it is judged. Where several processes serve, the watermark is
+behind all of their heartbeats; one that is not seen any more is fenced, which is a fault, and counts no longer.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
 from service.line import Ticket
 from service.logs import get_logger
-from service.ports import Clock, Heartbeat, Store, StoreUnavailableError
+from service.ports import Clock, Heartbeat, Others, Peer, Store, StoreUnavailableError
 
 BEAT_SECONDS = 0.2
+EAGER_SECONDS = 0.05
+"""How soon to look again for the heartbeats of others that somebody waits for."""
+LOST_NS = 3_000_000_000
+"""A process that was not seen for so long is fenced."""
 
 
 class InFlight:
@@ -45,24 +51,34 @@ class Watermark:
         self._gap_ns = gap_ns
         self._outage_ns = outage_ns
         self.in_flight = InFlight()
-        self._closed_ns = 0
+        self._arrived_ns = self._closed_ns = 0
+        self._peers: tuple[Peer, ...] = ()
+        self._sought_ns = 0
+        self.departures = 0
+        """How many other processes have stopped as planned."""
+        self._leaving = False
         self._last_ns = self._told_ns = 0
         self._wanted = asyncio.Event()
         self._beaten = asyncio.Event()
 
     @property
     def closed_ns(self) -> int:
-        """Every command stamped before this has been taken over, and the store knows."""
+        """Every command stamped before this has been taken over here and handled elsewhere, and the store knows."""
         return self._closed_ns
 
+    @property
+    def staying(self) -> int:
+        """How many other processes serve and are not about to stop."""
+        return sum(not peer.heartbeat.leaving for peer in self._peers)
+
     async def begin(self) -> None:
-        """Judge how the last process ended: without retiring, what fell into its absence is the service's fault."""
-        last = await self._store.last_beat()
+        """Judge how those ended that are gone: without retiring, what fell into their absence is the service's fault."""
+        others = await self._store.others()
         now_ns = self._clock.now_ns()
-        if last is not None and not last.retired:
-            self._record(FaultCause.REPLICA_LOST, last.closed_ns, now_ns, "the service stopped without notice")
-            if now_ns - last.at_ns >= self._outage_ns:
-                self._record(FaultCause.OUTAGE, last.at_ns, now_ns, "no service was running")
+        await self._fence(others.peers)
+        newest_ns = max((peer.heartbeat.at_ns for peer in others.peers), default=now_ns)
+        if now_ns - newest_ns >= self._outage_ns:
+            self._record(FaultCause.OUTAGE, newest_ns, now_ns, "no service was running")
         self._last_ns = self._told_ns = now_ns
         await self._beat()
 
@@ -71,7 +87,8 @@ class Watermark:
         while True:
             self._wanted.clear()
             try:
-                async with asyncio.timeout(BEAT_SECONDS):
+                is_eager = self._closed_ns < self._sought_ns
+                async with asyncio.timeout(EAGER_SECONDS if is_eager else BEAT_SECONDS):
                     await self._wanted.wait()
             except TimeoutError:
                 pass
@@ -85,12 +102,21 @@ class Watermark:
         """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""
         while self._closed_ns < instant_ns:
             ahead_ns = instant_ns - self._clock.arrival().earliest_ns
-            if ahead_ns > 0:  # right after a stall nothing is vouched for, so what lies ahead may come sooner
+            if self._arrived_ns >= instant_ns:
+                self._sought_ns = max(self._sought_ns, instant_ns)  # in the heartbeats of others
+                self._beaten.clear()
+                await self._beaten.wait()
+            elif ahead_ns > 0:  # right after a stall nothing is vouched for, so what lies ahead may come sooner
                 await asyncio.sleep(min(ahead_ns / 1e9, BEAT_SECONDS))
             else:
                 self._wanted.set()
                 self._beaten.clear()
                 await self._beaten.wait()
+
+    async def leave(self) -> None:
+        """A planned stop has begun: others shall not count on this process."""
+        self._leaving = True
+        await self._beat()
 
     async def retire(self) -> None:
         """The last heartbeat of a planned stop: absence from now on is no fault."""
@@ -99,15 +125,37 @@ class Watermark:
 
     async def _beat(self, *, retired: bool = False) -> None:
         """Close a further piece of the past. The evidence about it must be stored before that is."""
-        closed_ns = max(self._closed_ns, self._clock.arrival().earliest_ns)
+        arrived_ns = max(self._arrived_ns, self._clock.arrival().earliest_ns)
         self._look_for_gap(self._gap_ns)
         await self._ledger.store()
-        handled_ns = min(closed_ns, self.in_flight.oldest_ns() or closed_ns)
-        await self._store.beat(Heartbeat(self._clock.now_ns(), handled_ns, retired))
+        handled_ns = min(arrived_ns, self.in_flight.oldest_ns() or arrived_ns)
+        others = await self._store.beat(Heartbeat(self._clock.now_ns(), handled_ns, retired, self._leaving))
         self._look_for_gap(1)
         self._last_ns = self._told_ns = self._clock.now_ns()
-        self._closed_ns = closed_ns
+        self._arrived_ns = arrived_ns
+        await self._hear(others)
         self._beaten.set()
+
+    async def _hear(self, others: Others) -> None:
+        """Close the past as far as all have. What they found is known before that."""
+        self._ledger.learn(others.faults)
+        stay = {peer.name for peer in others.peers}
+        self.departures += sum(peer.heartbeat.leaving and peer.name not in stay for peer in self._peers)
+        await self._fence(others.peers)
+        self._peers = others.peers
+        closed_ns = min((peer.heartbeat.closed_ns for peer in self._peers), default=self._arrived_ns)
+        self._closed_ns = max(self._closed_ns, min(closed_ns, self._arrived_ns))
+
+    async def _fence(self, peers: Sequence[Peer]) -> None:
+        """Let those write no more that were not seen for too long. The evidence is stored before."""
+        lost = [peer for peer in peers if peer.unseen_ns >= LOST_NS]
+        for peer in lost:
+            closed_ns, now_ns = peer.heartbeat.closed_ns, self._clock.now_ns()
+            self._record(FaultCause.REPLICA_LOST, closed_ns, now_ns, "the service stopped without notice")
+        if lost:
+            await self._ledger.store()
+        for peer in lost:
+            await self._store.fence(peer)
 
     def _look_for_gap(self, least_ns: int) -> None:
         """Record what is known of a gap, piece by piece: what was not told yet, if that is at least so long."""

@@ -80,6 +80,7 @@ class MatchWriter:
         self._match_id = match_id
         self._services = services
         self._state: MatchState | None = None
+        self._is_stale = False
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
         self._loading = asyncio.Lock()
         self._is_known = False
@@ -89,17 +90,21 @@ class MatchWriter:
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
-        if self._state is None:
+        while self._state is None or self._is_stale:
             async with self._loading:
-                if self._state is None:
-                    self._state = await self._load()
+                if self._state is None or self._is_stale:
+                    await self._load()
         return self._state
 
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
-        if older_than is None or (self._state is not None and self._state.version < older_than):
-            self._state = None
+        if older_than is None or self.is_behind(older_than):
+            self._is_stale = True
             self._deals.forget()
+
+    def is_behind(self, version: int) -> bool:
+        """Whether the cached state is, or may be, older than this version."""
+        return self._is_stale or self._state is None or self._state.version < version
 
     async def settle_due(self, due_ns: int) -> MatchState:
         """Settle what is due at this instant; everything stamped before it has been handled."""
@@ -138,19 +143,25 @@ class MatchWriter:
         for owed in of_sender[:-OWED_STAMPS]:
             del self._owed[owed]
 
-    async def _load(self) -> MatchState:
-        state: MatchState | None = None
-        self.recent = Recent()
-        steps = await self._services.store.steps(self._match_id)
-        for number, step in enumerate(steps, start=1):
-            state = advance(state, step)
-            self.recent.add(number, step)
-            if number % REPLAY_SLICE == 0:
-                await asyncio.sleep(0)
+    async def _load(self) -> None:
+        """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
+        state, self._is_stale = self._state, False
+        try:
+            version = 0 if state is None else state.version
+            steps = await self._services.store.steps(self._match_id, version)
+            for number, step in enumerate(steps, start=version + 1):
+                state = advance(state, step)
+                self.recent.add(number, step)
+                if number % REPLAY_SLICE == 0:
+                    await asyncio.sleep(0)
+        except BaseException:
+            self._is_stale = True
+            raise
         if state is None:
             raise UnknownMatchError
         self._is_known = True
-        return state
+        if self._state is None or self._state.version < state.version:  # a write may have been faster
+            self._state = state
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         state = await self.state()

@@ -8,15 +8,17 @@ from collections.abc import Callable
 class LocalBus:
     """Delivers at once, in the same event loop."""
 
+    poll_seconds: float | None = None
+
     def __init__(self) -> None:
-        self._wakes: dict[str, list[Callable[[int], None]]] = {}
+        self._wakes: dict[str, list[Callable[[int | None], None]]] = {}
 
     def publish(self, match_id: str, version: int) -> None:
         """Say that the match is at this version."""
         for wake in tuple(self._wakes.get(match_id, ())):
             wake(version)
 
-    def subscribe(self, match_id: str, wake: Callable[[int], None]) -> Callable[[], None]:
+    def subscribe(self, match_id: str, wake: Callable[[int | None], None]) -> Callable[[], None]:
         """Call `wake(version)` at each new version until the returned function is called."""
         wakes = self._wakes.setdefault(match_id, [])
         wakes.append(wake)

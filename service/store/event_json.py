@@ -217,6 +217,7 @@ _HEARTBEAT: Final = Form(
     at_ns=Field("at", NUMBER),
     closed_ns=Field("closed", NUMBER),
     retired=Field("retired", FLAG, default=False),
+    leaving=Field("leaving", FLAG, default=False),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from service.ports import (
     DueMatch,
     Heartbeat,
     LedgerRow,
+    Others,
+    Peer,
     SeatRequest,
     StoreUnavailableError,
 )
@@ -41,6 +43,8 @@ KEY_ID: Final = "sealing_key"
 """Which key the hidden tiles of this file are sealed with."""
 BUSY_TIMEOUT_MS: Final = 2_000
 """How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
+GONE_NS: Final = 1 << 62
+"""For how long a process was not seen that is known to be gone."""
 MAX_READS: Final = 10_000
 """How many reads may wait or be under way before more are turned away."""
 
@@ -68,6 +72,7 @@ class SqliteStore:
         self._write_thread = BatchThread("store-writes", self._writer.write)
         self._read_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-reads")
         self._reads = 0
+        self._has_beaten = False
         self._closed = False
 
     @classmethod
@@ -153,9 +158,27 @@ class SqliteStore:
         """Store a fact about the service, durably, in place of what was there."""
         await self._write_thread.submit(meta_write(key, value))
 
-    async def beat(self, heartbeat: Heartbeat) -> None:
-        """Replace this process's heartbeat, durably."""
+    async def overdue(self, before_ns: int) -> Sequence[str]:
+        """The ids of live matches that needed the service before this instant, a bounded number, the oldest first."""
+        return await self._read(sqlite_read.overdue, before_ns)
+
+    async def versions(self, match_ids: Sequence[str]) -> Mapping[str, int]:
+        """At which version each of these matches is."""
+        return await self._read(sqlite_read.versions, match_ids)
+
+    async def beat(self, heartbeat: Heartbeat) -> Others:
+        """Replace the heartbeat of this process or the one before, durably; there are no others."""
         await self.set_meta(HEARTBEAT_KEY, heartbeat_text(heartbeat))
+        self._has_beaten = True
+        return Others()
+
+    async def others(self) -> Others:
+        """The process before this one, which is gone, since the file is ours; none when it retired."""
+        last = None if self._has_beaten else await self.last_beat()
+        return Others() if last is None or last.retired else Others((Peer("predecessor", 0, last, GONE_NS),))
+
+    async def fence(self, peer: Peer) -> None:
+        """The lock on the file has done it; this process's heartbeat takes the place of the other's."""
 
     async def last_beat(self) -> Heartbeat | None:
         """The heartbeat that was stored last, maybe by an earlier process."""

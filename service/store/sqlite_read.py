@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection, Error
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.events import Step
-from engine.faults import Fault
-from engine.seats import PerSeat
 from engine.view import Audience
 from service.ports import (
     CommandRecord,
@@ -19,7 +18,8 @@ from service.ports import (
     SeatRequest,
     StoreUnavailableError,
 )
-from service.store.event_json import audience_of, audience_text, cause_of, receipt_of, refusal_of
+from service.store.event_json import audience_of, audience_text
+from service.store.rows import MOST_OVERDUE, command_of, deal_of, fault_of
 from service.store.sealed_steps import sealed_step_of
 from service.store.sealing import Seal
 
@@ -60,21 +60,9 @@ def steps(connection: Connection, seal: Seal, match_id: str, after_version: int)
 
 def command(connection: Connection, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
     """The stored outcome of a command."""
-    query = (
-        "SELECT body_hash, version, refusal, receipt FROM commands WHERE match_id = ? AND sender = ? AND command_id = ?"
-    )
+    query = "SELECT * FROM commands WHERE match_id = ? AND sender = ? AND command_id = ?"
     found = connection.execute(query, (match_id, audience_text(sender), command_id)).fetchall()
-    if not found:
-        return None
-    ((body_hash, version, refusal, receipt),) = found
-    return CommandRecord(
-        sender=sender,
-        command_id=command_id,
-        body_hash=body_hash,
-        version=version,
-        refusal=None if refusal is None else refusal_of(refusal),
-        receipt=receipt_of(receipt),
-    )
+    return command_of(found[0]) if found else None
 
 
 def credential(connection: Connection, token_hash: bytes) -> Credential | None:
@@ -110,20 +98,26 @@ def match_for_invite(connection: Connection, invite_hash: bytes) -> str | None:
 
 def deal_secrets(connection: Connection, seal: Seal, match_id: str) -> DealSecrets | None:
     """What fixes the tiles of a match."""
-
-    def opened(sealed: bytes, name: str) -> bytes:
-        return seal.open(sealed, f"{match_id}/{name}") if sealed else sealed
-
-    query = "SELECT rules_hash, secret, entropy_one, entropy_two FROM deals WHERE match_id = ?"
-    for rules_hash, secret, one, two in connection.execute(query, (match_id,)).fetchall():
-        return DealSecrets(rules_hash, opened(secret, "secret"), PerSeat(opened(one, "one"), opened(two, "two")))
-    return None
+    found = connection.execute("SELECT * FROM deals WHERE match_id = ?", (match_id,)).fetchall()
+    return deal_of(found[0], seal) if found else None
 
 
 def live_matches(connection: Connection) -> Sequence[DueMatch]:
     """Every match that is not over, earliest due first; SQLite sorts NULL before numbers."""
     query = "SELECT match_id, due_ns FROM matches WHERE live ORDER BY due_ns, match_id"
     return [DueMatch(match_id, due_ns) for match_id, due_ns in connection.execute(query).fetchall()]
+
+
+def overdue(connection: Connection, before_ns: int) -> Sequence[str]:
+    """Live matches that were due before an instant, the oldest first, a bounded number."""
+    query = "SELECT match_id FROM matches WHERE live AND due_ns < ? ORDER BY due_ns, match_id LIMIT ?"
+    return [match_id for (match_id,) in connection.execute(query, (before_ns, MOST_OVERDUE)).fetchall()]
+
+
+def versions(connection: Connection, match_ids: Sequence[str]) -> Mapping[str, int]:
+    """The versions of matches."""
+    query = "SELECT match_id, version FROM matches JOIN json_each(?) ON match_id = value"
+    return dict(connection.execute(query, (json.dumps(list(match_ids)),)).fetchall())
 
 
 def meta(connection: Connection, key: str) -> str | None:
@@ -135,7 +129,4 @@ def meta(connection: Connection, key: str) -> str | None:
 def faults(connection: Connection, since_ns: int) -> Sequence[LedgerRow]:
     """The rows of the fault ledger whose spans end at or after this instant, oldest first."""
     query = "SELECT cause, match_id, from_ns, to_ns, evidence FROM faults WHERE to_ns >= ? ORDER BY fault_id"
-    return [
-        LedgerRow(Fault(cause_of(cause), from_ns, to_ns, evidence), match_id)
-        for cause, match_id, from_ns, to_ns, evidence in connection.execute(query, (since_ns,)).fetchall()
-    ]
+    return [fault_of(row) for row in connection.execute(query, (since_ns,)).fetchall()]

@@ -6,12 +6,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from engine.events import MatchAborted, MatchWon
 from service.ports import (
     Append,
-    CommandRecord,
     Credential,
-    DealSecrets,
     DuplicateCommandError,
     DuplicateRequestError,
     LedgerRow,
@@ -20,7 +17,8 @@ from service.ports import (
     VersionConflictError,
 )
 from service.store.batches import Outcome
-from service.store.event_json import audience_text, cause_text, receipt_text, refusal_text
+from service.store.event_json import audience_text
+from service.store.rows import command_row, credential_row, deal_row, ended_at_ns, fault_row
 from service.store.sealed_steps import sealed_step_text
 from service.store.sealing import Seal
 
@@ -70,7 +68,7 @@ def append_write(change: Append, seal: Seal) -> Write:
 
 def credential_write(credential: Credential) -> Write:
     """The write of a further token; repeating it changes nothing."""
-    return Write(((_CREDENTIAL_AGAIN, _credential_row(credential)),))
+    return Write(((_CREDENTIAL_AGAIN, credential_row(credential)),))
 
 
 def rotation_write(token_hash: bytes, by: bytes) -> Write:
@@ -85,9 +83,7 @@ def meta_write(key: str, value: str) -> Write:
 
 def fault_write(row: LedgerRow) -> Write:
     """The write of a row of the fault ledger."""
-    fault = row.fault
-    values = (cause_text(fault.cause), row.match_id, fault.from_ns, fault.to_ns, fault.evidence)
-    return Write(((_FAULT, values),))
+    return Write(((_FAULT, fault_row(row)),))
 
 
 def _statements(change: Append, seal: Seal) -> Iterator[Statement]:
@@ -101,36 +97,16 @@ def _statements(change: Append, seal: Seal) -> Iterator[Statement]:
         yield _CREATE, (match_id, change.due_ns, change.live, change.invite_hash)
     if change.events:
         yield _STEP, (match_id, version + 1, sealed_step_text(change.events, seal, f"{match_id}/{version + 1}"))
-    for event in change.events:
-        if isinstance(event, MatchWon | MatchAborted):
-            yield _END, (event.at_ns, match_id)
+    if (ended_ns := ended_at_ns(change.events)) is not None:
+        yield _END, (ended_ns, match_id)
     if change.record is not None:
-        yield _COMMAND, _command_row(match_id, change.record)
+        yield _COMMAND, command_row(match_id, change.record)
     for credential in change.credentials:
-        yield _CREDENTIAL, _credential_row(credential)
+        yield _CREDENTIAL, credential_row(credential)
     if (request := change.seat_request) is not None:
         yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
     if (deal := change.deal) is not None:
-        yield _DEAL, _deal_row(match_id, deal, seal)
-
-
-def _deal_row(match_id: str, deal: DealSecrets, seal: Seal) -> tuple[object, ...]:
-    def closed(value: bytes, name: str) -> bytes:
-        return seal.close(value, f"{match_id}/{name}") if value else value
-
-    entropies = closed(deal.entropies.one, "one"), closed(deal.entropies.two, "two")
-    return match_id, deal.rules_hash, closed(deal.secret, "secret"), *entropies
-
-
-def _command_row(match_id: str, record: CommandRecord) -> tuple[object, ...]:
-    refusal = None if record.refusal is None else refusal_text(record.refusal)
-    sender = audience_text(record.sender)
-    receipt = receipt_text(record.receipt)
-    return match_id, sender, record.command_id, record.body_hash, record.version, refusal, receipt
-
-
-def _credential_row(credential: Credential) -> tuple[object, ...]:
-    return credential.token_hash, credential.match_id, audience_text(credential.audience), credential.subject
+        yield _DEAL, deal_row(match_id, deal, seal)
 
 
 class _NotCarriedOutError(Exception):

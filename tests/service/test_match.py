@@ -27,7 +27,7 @@ async def test_nobody_hears_of_a_command_before_it_is_stored() -> None:
     async with Process.running(started()) as process:
         match = process.matches.get(MATCH_ID)
         version = (await match.state()).version
-        heard: list[int | str] = []
+        heard: list[int | str | None] = []
         process.bus.subscribe(MATCH_ID, heard.append)
         stored = asyncio.Event()
 
@@ -50,7 +50,7 @@ async def test_nobody_hears_of_a_command_before_it_is_stored() -> None:
 async def test_a_refused_command_is_stored_and_heard_of_by_nobody_else() -> None:
     """X3: no version, no event."""
     async with Process.running(started()) as process:
-        heard: list[int] = []
+        heard: list[int | None] = []
         process.bus.subscribe(MATCH_ID, heard.append)
         before = list(log_of(process))
         done = await (await submit(process, cmd.Continue())).done

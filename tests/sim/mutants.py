@@ -124,8 +124,8 @@ ORDER = (
     _mutant(
         "heartbeat ignores commands in flight",
         WATERMARK,
-        "handled_ns = min(closed_ns, self.in_flight.oldest_ns() or closed_ns)",
-        "handled_ns = closed_ns",
+        "handled_ns = min(arrived_ns, self.in_flight.oldest_ns() or arrived_ns)",
+        "handled_ns = arrived_ns",
     ),
     _mutant(
         "watermark sleeps on what a stall vouched for",
@@ -211,10 +211,10 @@ FAULT_LEDGER = (
     _mutant(
         "REPLICA_LOST not judged at start",
         WATERMARK,
-        'self._record(FaultCause.REPLICA_LOST, last.closed_ns, now_ns, "the service stopped without notice")',
+        'self._record(FaultCause.REPLICA_LOST, closed_ns, now_ns, "the service stopped without notice")',
         "pass",
     ),
-    _mutant("OUTAGE not judged at start", WATERMARK, "if now_ns - last.at_ns >= self._outage_ns:", "if False:"),
+    _mutant("OUTAGE not judged at start", WATERMARK, "if now_ns - newest_ns >= self._outage_ns:", "if False:"),
     _mutant("NOT_COMMITTED ignored", FAULTS, "return started <= from_ns < deadline", "return False"),
     _mutant("CLOCK_FAULT not recorded", GUARD, "if abs(step_ns) > STEP_NS:", "if False:"),
     _mutant("PUBLISH_STALL not recorded", GUARD, "if length_ns >= self._publish_stall_ns:", "if False:"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol, TypeVar
@@ -19,6 +19,8 @@ from service.ports import (
     DueMatch,
     Heartbeat,
     LedgerRow,
+    Others,
+    Peer,
     SeatRequest,
     StoreUnavailableError,
 )
@@ -29,6 +31,8 @@ T = TypeVar("T")
 BUSY_TIMEOUT_NS = 2_000 * MS_NS
 """How long a write waits for a file that somebody keeps locked."""
 US_NS = 1_000
+GONE_NS = 1 << 62
+"""For how long a process was not seen that is known to be gone."""
 
 
 @dataclass
@@ -89,8 +93,20 @@ class SimStore:
     async def holds(self, match_id: str, audience: Audience, subject: str) -> bool:
         return await self._read(lambda: self._disk.holds(match_id, audience, subject))
 
-    async def beat(self, heartbeat: Heartbeat) -> None:
+    async def overdue(self, before_ns: int) -> Sequence[str]:
+        return await self._read(
+            lambda: [match.match_id for match in self._disk.live() if (match.due_ns or before_ns) < before_ns]
+        )
+
+    async def versions(self, match_ids: Sequence[str]) -> Mapping[str, int]:
+        return await self._read(lambda: {match_id: len(self._disk.logs.get(match_id, ())) for match_id in match_ids})
+
+    async def beat(self, heartbeat: Heartbeat) -> Others:
         await self._submit(heartbeat)
+        return Others()
+
+    async def fence(self, peer: Peer) -> None:
+        self._require_open()
 
     async def record_fault(self, row: LedgerRow) -> None:
         await self._submit(row)
@@ -116,8 +132,10 @@ class SimStore:
     async def live_matches(self) -> Sequence[DueMatch]:
         return await self._read(self._disk.live)
 
-    async def last_beat(self) -> Heartbeat | None:
-        return await self._read(lambda: self._disk.heartbeat)
+    async def others(self) -> Others:
+        """To be asked before the first heartbeat: what is there is the predecessor's."""
+        last = await self._read(lambda: self._disk.heartbeat)
+        return Others() if last is None or last.retired else Others((Peer("predecessor", 0, last, GONE_NS),))
 
     async def faults(self, since_ns: int) -> Sequence[LedgerRow]:
         return await self._read(lambda: [row for row in self._disk.ledger if row.fault.to_ns >= since_ns])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -25,6 +25,8 @@ from service.ports import (
     DuplicateRequestError,
     Heartbeat,
     LedgerRow,
+    Others,
+    Peer,
     SeatRequest,
     StoreUnavailableError,
     UnknownTokenError,
@@ -34,6 +36,10 @@ from service.settings import Settings
 from service.system.chance import SystemEntropy
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
+
+
+GONE_NS = 1 << 62
+"""For how long a process was not seen that is known to be gone."""
 
 
 def virtual_service_ns() -> int:
@@ -156,13 +162,25 @@ class MemoryStore:
         live = [DueMatch(match_id, due_ns) for match_id, (due_ns, is_live) in self.due.items() if is_live]
         return sorted(live, key=lambda match: match.due_ns or 0)
 
-    async def beat(self, heartbeat: Heartbeat) -> None:
+    async def overdue(self, before_ns: int) -> Sequence[str]:
+        return [match.match_id for match in await self.live_matches() if (match.due_ns or before_ns) < before_ns]
+
+    async def versions(self, match_ids: Sequence[str]) -> Mapping[str, int]:
+        self._require()
+        return {match_id: len(self.logs[match_id]) for match_id in match_ids if match_id in self.logs}
+
+    async def beat(self, heartbeat: Heartbeat) -> Others:
         self._require()
         self.beats[:] = [heartbeat]
+        return Others()
 
-    async def last_beat(self) -> Heartbeat | None:
+    async def others(self) -> Others:
+        """To be asked before the first heartbeat: what is there is the predecessor's."""
         self._require()
-        return self.beats[0] if self.beats else None
+        return Others(tuple(Peer("predecessor", 0, beat, GONE_NS) for beat in self.beats if not beat.retired))
+
+    async def fence(self, peer: Peer) -> None:
+        self._require()
 
     async def record_fault(self, row: LedgerRow) -> None:
         self._require()

