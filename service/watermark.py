@@ -72,7 +72,7 @@ class Watermark:
         return sum(not peer.heartbeat.leaving for peer in self._peers)
 
     async def begin(self) -> None:
-        """Judge how those ended that are gone: without retiring, what fell into their absence is the service's fault."""
+        """Judge how those ended that are gone: without retiring, what they missed is the service's fault."""
         others = await self._store.others()
         now_ns = self._clock.now_ns()
         await self._fence(others.peers)

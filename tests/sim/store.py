@@ -105,7 +105,7 @@ class SimStore:
         await self._submit(heartbeat)
         return Others()
 
-    async def fence(self, peer: Peer) -> None:
+    async def fence(self, _: Peer) -> None:
         self._require_open()
 
     async def record_fault(self, row: LedgerRow) -> None:

@@ -37,7 +37,6 @@ from service.system.chance import SystemEntropy
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
 
-
 GONE_NS = 1 << 62
 """For how long a process was not seen that is known to be gone."""
 
@@ -179,7 +178,7 @@ class MemoryStore:
         self._require()
         return Others(tuple(Peer("predecessor", 0, beat, GONE_NS) for beat in self.beats if not beat.retired))
 
-    async def fence(self, peer: Peer) -> None:
+    async def fence(self, _: Peer) -> None:
         self._require()
 
     async def record_fault(self, row: LedgerRow) -> None:

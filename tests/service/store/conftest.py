@@ -1,6 +1,5 @@
 """The stores that the contract is tested with."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,7 +11,7 @@ from service.secret import Secret
 from service.store.postgres import PostgresStore
 from service.store.sealing import KEY_BYTES, Seal
 from service.store.sqlite import SqliteStore
-from tests.support.postgres import PostgresServer, postgres_server, with_schema
+from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.store import NOON_NS, OpenStore
 
 SEAL = Seal(bytes(range(KEY_BYTES)))
@@ -25,16 +24,10 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def template(postgres: PostgresServer) -> str:
-    """A database with the schema, to be copied for each test."""
-    return asyncio.run(with_schema(postgres))
-
-
 @pytest.fixture
-async def dsn(postgres: PostgresServer, template: str) -> Secret[str]:
-    """An empty database with the schema."""
-    return Secret(await postgres.new_database(template))
+async def dsn(postgres: PostgresServer) -> Secret[str]:
+    """An empty database in the current schema."""
+    return await postgres.migrated_dsn()
 
 
 OpenReplica = Callable[[], Awaitable[PostgresStore]]
