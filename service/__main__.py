@@ -44,6 +44,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="run the service", description="Settings are SPECBID_* variables.")
     serve.set_defaults(run=run_serve)
+    migrate = commands.add_parser("migrate", help="bring the schema of PostgreSQL up to date")
+    migrate.set_defaults(run=run_migrate)
     admin = commands.add_parser("admin", help="look after a service on this machine").add_subparsers(required=True)
     admin.add_parser("faults", help="list the fault ledger").set_defaults(run=run_admin_faults)
     from spectacularbid.client.commands import add_parsers  # noqa: PLC0415  grpc after the settings above
@@ -69,18 +71,34 @@ def run_serve(_: argparse.Namespace) -> int:
     return 0
 
 
+def run_migrate(_: argparse.Namespace) -> int:
+    """Apply what the schema lacks and print it, a name a line; 1 when the database cannot be used."""
+    from service.wiring import migrate  # noqa: PLC0415
+
+    try:
+        applied = asyncio.run(migrate(load_settings()))
+    except SettingsError as error:
+        print(f"spectacular-bid: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:  # the database cannot be used
+        print(f"spectacular-bid: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(applied) or "the schema is up to date")
+    return 0
+
+
 def run_admin_faults(_: argparse.Namespace) -> int:
     """Print the fault ledger of the service's database, a row a line; 2 when it cannot be read."""
     from service.wiring import stored_faults  # noqa: PLC0415
 
     try:
         settings = load_settings()
-        rows = stored_faults(settings)
+        rows = asyncio.run(stored_faults(settings))
     except SettingsError as error:
         print(f"spectacular-bid: {error}", file=sys.stderr)
         return 2
     except StoreUnavailableError:
-        print(f"spectacular-bid: {settings.database} cannot be read", file=sys.stderr)
+        print(f"spectacular-bid: {where(settings)} cannot be read", file=sys.stderr)
         return 2
     for row in rows:
         fault = row.fault
@@ -91,6 +109,11 @@ def run_admin_faults(_: argparse.Namespace) -> int:
         )
     print(f"{len(rows)} faults")
     return 0
+
+
+def where(settings: Settings) -> str:
+    """What keeps the matches, for a person; an address of PostgreSQL may hold a password."""
+    return str(settings.database) if settings.database_url is None else "PostgreSQL"
 
 
 async def serve_until_stopped(settings: Settings) -> None:
@@ -111,7 +134,7 @@ async def serve_until_stopped(settings: Settings) -> None:
         is_open_to_guests = settings.auth == "guest" and settings.tls_certificate is None
         print(
             (HOW_TO_PLAY if is_open_to_guests else WHERE_IT_IS).format(
-                address=addresses.grpc, metrics=addresses.metrics, database=settings.database
+                address=addresses.grpc, metrics=addresses.metrics, database=where(settings)
             ),
             flush=True,
         )

@@ -29,6 +29,7 @@ HARMLESS = frozenset(
         "from_ns",
         "to_ns",
         "evidence",
+        "problem",
         "error_id",
         "exception",
     }

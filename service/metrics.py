@@ -72,6 +72,9 @@ class Metrics:
             "specbid_projection_violations", "Messages held back because they were made for somebody else."
         )
         self.streams = Gauge("specbid_streams_open", "Watch and play streams open now.", registry=self.registry)
+        self.bus_connected = Gauge(
+            "specbid_bus_connected", "1 while NATS is connected; 0 also where none is set.", registry=self.registry
+        )
         self._arrival_to_commit = self._histogram(
             "specbid_arrival_to_commit_seconds", "From the stamp of a command to its outcome being durable."
         )

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableError
 
 from engine.faults import Tolerances
+from service.secret import Secret
 from service.settings_checks import contradictions
 
 MS_NS = 1_000_000
 HEALTH_PORT = 50052
 """The port of the plaintext health service, where there is one and none is named."""
+
+
+Hidden: TypeAlias = Annotated[Secret[str], BeforeValidator(Secret)]
+"""An address that may hold a password."""
 
 
 class SettingsError(Exception):
@@ -25,7 +30,7 @@ class SettingsError(Exception):
 class Settings(BaseSettings):
     """What an operator may choose. Everything else is a constant beside its use."""
 
-    model_config = SettingsConfigDict(env_prefix="SPECBID_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="SPECBID_", extra="ignore", frozen=True, arbitrary_types_allowed=True)
 
     auth: Literal["guest", "platform"] = Field("guest", description="who may create and join matches")
     tls_certificate: Path | None = Field(None, description="PEM file: the server's certificate and its chain")
@@ -47,6 +52,12 @@ class Settings(BaseSettings):
     creates_per_second: int = Field(50, ge=1, le=1_000_000, description="creates and joins of a platform subject")
     spectator_streams: int = Field(1, ge=1, le=1000, description="streams of one spectator token; more to share it")
     database: Path = Field(Path("spectacular-bid.sqlite3"), description="the SQLite file")
+    database_url: Hidden | None = Field(None, description="PostgreSQL instead of SQLite: postgresql://user@host/name")
+    durability: Literal["synchronous-standby", "single-node"] = Field(
+        "synchronous-standby", description="what PostgreSQL promises of a commit; checked at start"
+    )
+    nats_url: Hidden | None = Field(None, description="NATS between replicas; without it they look twice a second")
+    nats_credentials_file: Path | None = Field(None, description="NATS credentials (.creds)")
     sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from service.scopes import Scope
+from service.secret import Secret
 
 _PLATFORM_ONLY = ("jwks_file", "jwks_url", "jwt_issuer", "jwt_audience", "client_scopes")
 
@@ -16,7 +17,8 @@ _PLATFORM_ONLY = ("jwks_file", "jwks_url", "jwt_issuer", "jwt_audience", "client
 def contradictions(settings: Mapping[str, object]) -> list[str]:
     """What is wrong with these settings together; empty when nothing is. Reads the certificate files."""
     tls = list(_tls(settings))
-    return [*tls, *_platform(settings), *_jwt(settings), *_scopes(settings), *([] if tls else _files(settings))]
+    others = (_platform, _jwt, _scopes, _database, _nats)
+    return [*tls, *(text for check in others for text in check(settings)), *([] if tls else _files(settings))]
 
 
 def _tls(settings: Mapping[str, object]) -> Iterator[str]:
@@ -77,6 +79,28 @@ def _scopes(settings: Mapping[str, object]) -> Iterator[str]:
     unknown = sorted({scope for granted in scopes.values() for scope in granted} - known)
     if unknown:
         yield f"SPECBID_CLIENT_SCOPES names unknown scopes: {', '.join(unknown)}"
+
+
+def _database(settings: Mapping[str, object]) -> Iterator[str]:
+    url = settings["database_url"]
+    if isinstance(url, Secret):
+        if not url.reveal().startswith(("postgresql://", "postgres://")):
+            yield "SPECBID_DATABASE_URL must be an address such as postgresql://user@host:5432/database"
+        if not settings["sealing_key_file"]:
+            yield "SPECBID_DATABASE_URL needs SPECBID_SEALING_KEY_FILE: all replicas share one key"
+    elif settings["durability"] == "single-node":
+        yield "SPECBID_DURABILITY needs SPECBID_DATABASE_URL"
+
+
+def _nats(settings: Mapping[str, object]) -> Iterator[str]:
+    url = settings["nats_url"]
+    if isinstance(url, Secret):
+        if not url.reveal().startswith(("nats://", "tls://")):
+            yield "SPECBID_NATS_URL must be an address such as nats://host:4222"
+        if not settings["database_url"]:
+            yield "SPECBID_NATS_URL needs SPECBID_DATABASE_URL: a SQLite file has one process"
+    elif settings["nats_credentials_file"]:
+        yield "SPECBID_NATS_CREDENTIALS_FILE needs SPECBID_NATS_URL"
 
 
 def _files(settings: Mapping[str, object]) -> Iterator[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from socket import gethostname
 
 from service.core import Core
 from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
+from service.fanout.nats import NatsBus
+from service.fanout.polling import PollingBus
 from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.metrics import Metrics
-from service.ports import LedgerRow
+from service.ports import Bus, LedgerRow, Store
 from service.rpc.auth import Gatekeeper
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
@@ -21,9 +25,19 @@ from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
 from service.rpc.tls import secure_door
 from service.settings import Settings
+from service.store.postgres import PostgresStore
+from service.store.postgres import stored_faults as read_postgres_faults
+from service.store.postgres_link import NotReadyError
+from service.store.postgres_schema import migrate as migrate_postgres
+from service.store.sealing import seal_from
 from service.store.sqlite import SqliteStore, read_faults
 from service.system.chance import SystemEntropy
+from service.system.store_time import StoreTime
 from service.system.time import ANCHOR_KEY, anchor, service_time
+
+FIRST_RETRY_SECONDS = 0.5
+LAST_RETRY_SECONDS = 5.0
+"""How long to wait before looking again whether a database can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +49,120 @@ class Addresses:
     health: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What lies behind the core: the store, the bus, and the line of time that they share."""
+
+    store: Store
+    bus: Bus
+    now_ns: Callable[[], int]
+    error_bound_ns: Callable[[], int]
+
+
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[Service]:
     """Run the whole service; leaving the context drains and stops it."""
-    store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
-    try:
-        last = await store.last_beat()
-        anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
-        await store.set_meta(ANCHOR_KEY, anchored.to_text())
-        service = Service(settings, store, service_time(anchored))
+    metrics = Metrics()
+    backend = _on_sqlite(settings) if settings.database_url is None else _on_postgres(settings, metrics)
+    async with backend as behind:
+        service = Service(settings, behind, metrics)
         await service.start()
         try:
             yield service
         finally:
             await service.stop()
+
+
+async def migrate(settings: Settings) -> Sequence[str]:
+    """Bring the schema of PostgreSQL up to date; what was applied. Raises NotReadyError; SQLite does it at start."""
+    return () if settings.database_url is None else await migrate_postgres(settings.database_url)
+
+
+async def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
+    """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
+    if settings.database_url is None:
+        return read_faults(settings.database)
+    return await read_postgres_faults(settings.database_url)
+
+
+@asynccontextmanager
+async def _on_sqlite(settings: Settings) -> AsyncIterator[Backend]:
+    """A file and this process; the machine's clock."""
+    store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
+    try:
+        last = await store.last_beat()
+        anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
+        await store.set_meta(ANCHOR_KEY, anchored.to_text())
+        # The store is in this process: one clock.
+        yield Backend(store, LocalBus(), service_time(anchored), lambda: 0)
     finally:
         await store.close()
 
 
-def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
-    """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
-    return read_faults(settings.database)
+@asynccontextmanager
+async def _on_postgres(settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
+    """A database that replicas share; its clock; NATS between them if there is one."""
+    store = await _opened(settings)
+    bus = _bus(settings, metrics)
+    clock = StoreTime(store.service_ns)
+    await clock.sample()
+    sampling = asyncio.create_task(clock.run())
+    if isinstance(bus, NatsBus):
+        bus.start()
+    try:
+        yield Backend(store, bus, clock.now_ns, clock.error_bound_ns)
+    finally:
+        sampling.cancel()
+        if isinstance(bus, NatsBus):
+            await bus.close()
+        await store.close()
+
+
+async def _opened(settings: Settings) -> PostgresStore:
+    """The store, as soon as it can be used; until then each attempt says what is missing."""
+    assert settings.database_url is not None
+    assert settings.sealing_key_file is not None, "checked with the settings"
+    seal = seal_from(settings.sealing_key_file)
+    name = f"{gethostname()}-{SystemEntropy().match_id()[:8]}"
+    retry_seconds = FIRST_RETRY_SECONDS
+    while True:
+        try:
+            return await PostgresStore.open(
+                settings.database_url, seal=seal, replica_id=name, durability=settings.durability
+            )
+        except NotReadyError as error:
+            get_logger().warning("store_not_ready", problem=str(error))
+        await asyncio.sleep(retry_seconds)
+        retry_seconds = min(2 * retry_seconds, LAST_RETRY_SECONDS)
+
+
+def _bus(settings: Settings, metrics: Metrics) -> PollingBus:
+    if settings.nats_url is None:
+        return PollingBus()
+
+    def report(problem: str | None) -> None:
+        metrics.bus_connected.set(problem is None)
+        if problem is None:
+            get_logger().info("bus_connected")
+        else:
+            get_logger().warning("bus_not_connected", problem=problem)
+
+    return NatsBus(settings.nats_url, settings.nats_credentials_file, report)
 
 
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
-    def __init__(self, settings: Settings, store: SqliteStore, now_ns: Callable[[], int]) -> None:
+    def __init__(self, settings: Settings, behind: Backend, metrics: Metrics) -> None:
         self.drain_seconds = settings.drain_seconds
-        self._metrics = Metrics()
+        self._metrics = metrics
+        store = behind.store
         self._core = Core(
             settings,
             store=store,
-            now_ns=now_ns,
-            error_bound_ns=lambda: 0,  # the store is in this process: one clock
-            bus=LocalBus(),
+            now_ns=behind.now_ns,
+            error_bound_ns=behind.error_bound_ns,
+            bus=behind.bus,
             entropy=SystemEntropy(),
             metrics=self._metrics,
             shuffle=fair_order,
@@ -98,7 +191,7 @@ class Service:
         health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
 
-    def _gatekeeper(self, settings: Settings, store: SqliteStore) -> Gatekeeper:
+    def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
         """Who may come in, and how much each may ask for."""
         self._fetched_keys = FetchedKeys(settings.jwks_url) if settings.jwks_url is not None else None
         self._limits = Limits(self._core.clock.now_ns, _rates(settings))

@@ -8,15 +8,17 @@ from collections.abc import Callable
 class LocalBus:
     """Delivers at once, in the same event loop."""
 
-    poll_seconds: float | None = None
-
     def __init__(self) -> None:
         self._wakes: dict[str, list[Callable[[int | None], None]]] = {}
 
+    @property
+    def poll_seconds(self) -> float | None:
+        """Nobody else moves matches."""
+        return None
+
     def publish(self, match_id: str, version: int) -> None:
         """Say that the match is at this version."""
-        for wake in tuple(self._wakes.get(match_id, ())):
-            wake(version)
+        self._tell(match_id, version)
 
     def subscribe(self, match_id: str, wake: Callable[[int | None], None]) -> Callable[[], None]:
         """Call `wake(version)` at each new version until the returned function is called."""
@@ -29,3 +31,7 @@ class LocalBus:
                 del self._wakes[match_id]
 
         return unsubscribe
+
+    def _tell(self, match_id: str, version: int | None) -> None:
+        for wake in tuple(self._wakes.get(match_id, ())):
+            wake(version)

@@ -29,7 +29,7 @@ OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError
 TROUBLE: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
-class NotReadyError(Exception):
+class NotReadyError(RuntimeError):
     """The database cannot be used yet. The text is a sentence for the operator, without its final stop."""
 
 

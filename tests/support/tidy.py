@@ -143,14 +143,14 @@ def wire_outside_the_edges(modules: Iterable[Source]) -> list[str]:
 
 
 def nosy_adapters(modules: Iterable[Source]) -> list[str]:
-    """Finds what store, fanout and system import of the service beyond the ports and themselves."""
+    """Finds what store, fanout and system import of the service beyond the ports, `Secret` and themselves."""
     return [
         f"{place} imports {name}"
         for package in (STORE, FANOUT, SYSTEM)
         for module in modules
         if module.is_in(package)
         for place, name in module.imports()
-        if within(name, "service") and not within(name, "service.ports", package)
+        if within(name, "service") and not within(name, "service.ports", "service.secret", package)
     ]
 
 
