@@ -26,7 +26,11 @@ MAX_WAITING: Final = 10_000
 """How many queries may wait for a connection before more are turned away."""
 OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 """What whoever asked is to blame for; every other error is the environment's."""
-TROUBLE: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+TROUBLE: Final = (
+    *(OSError, TimeoutError),
+    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
+    ValueError,  # an address that cannot be read
+)
 
 
 class NotReadyError(RuntimeError):
@@ -68,7 +72,7 @@ def trouble(error: BaseException) -> str:
             return "PostgreSQL takes no writes: no server of SPECBID_DATABASE_URL is a primary"
         case OSError() | TimeoutError():
             return "PostgreSQL cannot be reached at the address of SPECBID_DATABASE_URL"
-        case asyncpg.exceptions.ClientConfigurationError():
+        case ValueError():
             return "SPECBID_DATABASE_URL is no address such as postgresql://user@host:5432/database"
         case _:
             return f"PostgreSQL cannot be used: {type(error).__name__}"

@@ -81,7 +81,9 @@ class PostgresServer:
 
     def copy_to(self, folder: Path) -> None:
         """Make a standby of this server in a folder."""
-        self._run("pg_basebackup", f"--dbname={self.dsn()}", "-R", "-X", "stream", folder=folder)
+        self._run(
+            "pg_basebackup", f"--dbname={self.dsn()}", "--write-recovery-conf", "--checkpoint=fast", folder=folder
+        )
 
     def start(self) -> None:
         """Start it; when this returns it answers."""
