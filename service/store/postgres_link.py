@@ -26,11 +26,7 @@ MAX_WAITING: Final = 10_000
 """How many queries may wait for a connection before more are turned away."""
 OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 """What whoever asked is to blame for; every other error is the environment's."""
-TROUBLE: Final = (
-    *(OSError, TimeoutError),
-    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
-    ValueError,  # an address that cannot be read
-)
+TROUBLE: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 class NotReadyError(RuntimeError):
@@ -41,19 +37,22 @@ async def connect(
     dsn: Secret[str], *, statement_seconds: int = STATEMENT_SECONDS, settings: Mapping[str, str] | None = None
 ) -> Connection:
     """A connection to the server that takes writes, on which a commit is durable."""
-    connection: Connection = await asyncpg.connect(
-        dsn.reveal(),
-        timeout=CONNECT_SECONDS,
-        command_timeout=ANSWER_SECONDS if statement_seconds else None,
-        target_session_attrs=SessionAttribute.read_write,
-        server_settings={
-            "application_name": "spectacular-bid",
-            "synchronous_commit": "on",
-            "statement_timeout": f"{statement_seconds}s",
-            "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
-            **(settings or {}),
-        },
-    )
+    try:
+        connection: Connection = await asyncpg.connect(
+            dsn.reveal(),
+            timeout=CONNECT_SECONDS,
+            command_timeout=ANSWER_SECONDS if statement_seconds else None,
+            target_session_attrs=SessionAttribute.read_write,
+            server_settings={
+                "application_name": "spectacular-bid",
+                "synchronous_commit": "on",
+                "statement_timeout": f"{statement_seconds}s",
+                "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+                **(settings or {}),
+            },
+        )
+    except ValueError:  # whose text may hold the password
+        raise asyncpg.exceptions.ClientConfigurationError("the address cannot be read") from None
     return connection
 
 
@@ -72,7 +71,7 @@ def trouble(error: BaseException) -> str:
             return "PostgreSQL takes no writes: no server of SPECBID_DATABASE_URL is a primary"
         case OSError() | TimeoutError():
             return "PostgreSQL cannot be reached at the address of SPECBID_DATABASE_URL"
-        case ValueError():
+        case asyncpg.exceptions.ClientConfigurationError():
             return "SPECBID_DATABASE_URL is no address such as postgresql://user@host:5432/database"
         case _:
             return f"PostgreSQL cannot be used: {type(error).__name__}"

@@ -226,10 +226,10 @@ class Process:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     entropy: ScriptedEntropy = field(default_factory=ScriptedEntropy)
+    bus: LocalBus = field(default_factory=LocalBus)
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
-        self.bus = LocalBus()
         self.core = Core(
             Settings(),
             store=self.store,
@@ -244,9 +244,9 @@ class Process:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, store: MemoryStore | None = None) -> AsyncIterator[Process]:
+    async def running(cls, store: MemoryStore | None = None, bus: LocalBus | None = None) -> AsyncIterator[Process]:
         """A process that has started; leaving stops it dead, as a crash would."""
-        process = cls(store or MemoryStore())
+        process = cls(store or MemoryStore(), bus=bus or LocalBus())
         await process.core.start()
         try:
             yield process
