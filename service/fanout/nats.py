@@ -27,6 +27,8 @@ CONNECT_SECONDS: Final = 2
 PING_SECONDS: Final = 5
 FIRST_RETRY_SECONDS: Final = 0.25
 LAST_RETRY_SECONDS: Final = 5.0
+_CREDENTIALS: Final = "BEGIN NATS USER JWT"
+_REFUSED: Final = "authorization violation"
 MOST_OUTGOING: Final = 10_000
 """Matches whose news may wait to be sent; more are for the others to find in the store."""
 
@@ -91,19 +93,25 @@ class NatsBus(PollingBus):
     async def _run(self) -> None:
         retry_seconds = FIRST_RETRY_SECONDS
         while True:
-            client = Client()
             try:
-                await self._connect(client)
-                retry_seconds = FIRST_RETRY_SECONDS
-                await self._serve(client)
+                if self._credentials is not None:
+                    _require_credentials(self._credentials)
+                await self._live()
             except (Error, OSError, TimeoutError, ValueError) as error:
                 self._say(_sentence(error))
-            finally:
-                self._is_connected = False
-                with suppress(Error, OSError, TimeoutError):
-                    await client.close()
+            retry_seconds = FIRST_RETRY_SECONDS if self._is_connected else min(2 * retry_seconds, LAST_RETRY_SECONDS)
+            self._is_connected = False
             await asyncio.sleep(retry_seconds)
-            retry_seconds = min(2 * retry_seconds, LAST_RETRY_SECONDS)
+
+    async def _live(self) -> None:
+        """One connection from its beginning to its end."""
+        client = Client()
+        try:
+            await self._connect(client)
+            await self._serve(client)
+        finally:
+            with suppress(Error, OSError, TimeoutError):
+                await client.close()
 
     async def _connect(self, client: Client) -> None:
         """Connect once. Raises what went wrong, which the client tells its callback only."""
@@ -176,10 +184,16 @@ class NatsBus(PollingBus):
             self._report(problem)
 
 
+def _require_credentials(path: Path) -> None:
+    """See that the file is what `nsc` makes: a server that asks for nothing would not have it read."""
+    if _CREDENTIALS not in path.read_text(encoding="utf-8"):
+        raise ValueError("no credentials")
+
+
 def _sentence(error: Exception) -> str:
     """What is wrong, without the address, which may hold a password."""
-    if isinstance(error, AuthorizationError):
-        return "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
-    if isinstance(error, ValueError | FileNotFoundError):
+    if isinstance(error, ValueError | FileNotFoundError | PermissionError):
         return "SPECBID_NATS_CREDENTIALS_FILE cannot be read as NATS credentials"
+    if isinstance(error, AuthorizationError) or _REFUSED in str(error).lower():
+        return "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
     return "NATS cannot be reached at the address of SPECBID_NATS_URL"

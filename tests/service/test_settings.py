@@ -117,6 +117,7 @@ POSSIBLE: list[dict[str, str]] = [
     CERTIFICATES | JWT | EVERYWHERE,
     TLS | JWT | EVERYWHERE,
 ]
+POSTGRES = {"DATABASE_URL": "postgresql://u:sesame@db/name", "SEALING_KEY_FILE": "KEY"}
 IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     (TLS | EVERYWHERE, "players are guests, so the address must be a loopback one"),
     (JWT | EVERYWHERE, "without SPECBID_TLS_CERTIFICATE the address must be a loopback one"),
@@ -141,6 +142,12 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     (JWT | {"JWKS_FILE": "", "JWKS_URL": "file:///etc/hosts"}, "SPECBID_JWKS_URL must begin with https://"),
     (JWT | {"CLIENT_SCOPES": '{"lobby": ["match:create"]}'}, "SPECBID_CLIENT_SCOPES needs SPECBID_TLS_CLIENT_CA"),
     (CERTIFICATES | {"CLIENT_SCOPES": '{"lobby": ["root"]}'}, "names unknown scopes: root"),
+    (POSTGRES | {"SEALING_KEY_FILE": ""}, "SPECBID_DATABASE_URL needs SPECBID_SEALING_KEY_FILE"),
+    (POSTGRES | {"DATABASE_URL": "mysql://u:sesame@db"}, "SPECBID_DATABASE_URL must be an address such as postgresql:"),
+    ({"DURABILITY": "single-node"}, "SPECBID_DURABILITY needs SPECBID_DATABASE_URL"),
+    ({"NATS_URL": "nats://sesame@n"}, "SPECBID_NATS_URL needs SPECBID_DATABASE_URL"),
+    (POSTGRES | {"NATS_URL": "http://sesame@n"}, "SPECBID_NATS_URL must be an address such as nats://host:4222"),
+    (POSTGRES | {"NATS_CREDENTIALS_FILE": "KEY"}, "SPECBID_NATS_CREDENTIALS_FILE needs SPECBID_NATS_URL"),
     (CERTIFICATES | {"CLIENT_SCOPES": "lobby"}, "SPECBID_CLIENT_SCOPES must be a JSON object"),
 ]
 
@@ -174,6 +181,20 @@ def test_settings_that_contradict_each_other_are_one_sentence(
     assert why in sentence
     assert not {"\n", ";"} & set(sentence)
     assert "pydantic" not in sentence
+    assert "sesame" not in sentence
+
+
+def test_addresses_are_secrets(monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
+    """They may hold passwords, which nobody sees by accident."""
+    set_all(monkeypatch, POSTGRES | {"NATS_URL": "nats://u:sesame@n", "DURABILITY": "single-node"}, files)
+    settings = load_settings()
+    assert settings.database_url is not None
+    assert settings.database_url.reveal() == "postgresql://u:sesame@db/name"
+    assert "sesame" not in repr(settings)
+    monkeypatch.setenv("SPECBID_PORT", "wrong")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert "sesame" not in str(caught.value)
 
 
 def test_health_has_a_port_of_its_own_with_tls_only(monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
