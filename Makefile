@@ -38,6 +38,15 @@ demo: setup ## play one match in this terminal
 test: setup ## run the tests; the rules need every branch covered
 	@$(BIN)/python -m pytest -n 2 --cov=engine --cov-branch --cov-fail-under=100
 
+# 16 is in the package that 18 comes from; 15 is Debian's postgresql-15.
+.PHONY: test-postgres
+POSTGRES_VERSIONS ?= 16 15
+test-postgres: setup ## test the store on older PostgreSQL too: POSTGRES_VERSIONS="16 15"
+	@for version in $(POSTGRES_VERSIONS); do \
+	  echo "PostgreSQL $$version"; \
+	  POSTGRES_VERSION=$$version $(BIN)/python -m pytest -q tests/service/store -k postgres || exit 1; \
+	done
+
 .PHONY: test-typescript
 test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
 	@npm --prefix clients/typescript ci --silent

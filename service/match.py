@@ -48,15 +48,17 @@ class Match:
         return self._writer.recent
 
     async def state(self) -> MatchState:
-        """The match now. Raises UnknownMatchError or StoreUnavailableError."""
-        if self._is_deaf:
-            self._writer.forget()
+        """The match now, wherever it was moved last. Raises UnknownMatchError or StoreUnavailableError."""
+        self._look_again_if_shared()
         return await self._writer.state()
 
-    @property
-    def _is_deaf(self) -> bool:
-        """Whether another process may move the match and nobody here would hear of it."""
-        return self._services.bus.poll_seconds is not None and self._unsubscribe is None
+    async def known_state(self) -> MatchState:
+        """The match as far as news of it have come, for a stream that follows it. Raises as `state`."""
+        return await self._writer.state()
+
+    def _look_again_if_shared(self) -> None:
+        if self._services.bus.poll_seconds is not None:
+            self._writer.forget()
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place in the line. Without an order, `fill` or `withdraw` must follow. Raises LineFullError."""
@@ -95,8 +97,7 @@ class Match:
         watch = Watch(audience, after_version)
         self._watches[watch] = None
         if self._unsubscribe is None:
-            if self._is_deaf:
-                self._writer.forget()
+            self._look_again_if_shared()
             self._unsubscribe = self._services.bus.subscribe(self.match_id, self.heard)
         self._update_presence()
         return watch

@@ -159,7 +159,7 @@ class Pump:
                 return
 
     async def _send_update(self, watch: Watch) -> None:
-        state = await self._match.state()
+        state = await self._match.known_state()
         presence = self._match.presence
         if self._presence is None and watch.cursor > state.version:
             raise StatusError(FUTURE_VERSION)

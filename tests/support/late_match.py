@@ -18,7 +18,7 @@ from engine.state import MatchState
 from engine.tiles import DOUBLE_SIX
 from engine.view import Audience
 from service.matches import token_hash
-from service.ports import Append, Credential, DealSecrets
+from service.ports import Append, Credential, DealSecrets, Store
 from service.store.sqlite import SqliteStore
 from service.system.time import ANCHOR_KEY, Anchor, boot_id, boot_ns
 
@@ -47,30 +47,25 @@ async def write_late_match(database: Path, *, deadline_in_seconds: float, wall_s
     """Store a match whose running decision expires so soon, on a line of time that the wall clock has left."""
     anchor = Anchor(boot_id(), time.time_ns() + wall_step_seconds * SECOND_NS - boot_ns())
     now_ns = boot_ns() + anchor.offset_ns
-    deadline_ns = now_ns + int(deadline_in_seconds * SECOND_NS)
-    steps = tuple(_history(started_ns=deadline_ns - LEFT_NS - DELAY_NS))
     store = await SqliteStore.open(database)
     try:
         await store.set_meta(ANCHOR_KEY, anchor.to_text())
-        state = None
-        for version, step in enumerate(steps):
-            state = advance(state, step)
-            credentials = tuple(
-                Credential(token_hash(token), MATCH_ID, audience) for audience, token in TOKENS.items() if not version
-            )
-            await store.append(
-                Append(
-                    MATCH_ID,
-                    version,
-                    step,
-                    state.due_ns,
-                    live=True,
-                    credentials=credentials,
-                    deal=None if version else DealSecrets(bytes(32), bytes(32)),
-                ),
-            )
+        return await append_late_match(store, deadline_ns=now_ns + int(deadline_in_seconds * SECOND_NS))
     finally:
         await store.close()
+
+
+async def append_late_match(store: Store, *, deadline_ns: int) -> LateMatch:
+    """Store a match whose running decision expires then."""
+    state = None
+    for version, step in enumerate(_history(started_ns=deadline_ns - LEFT_NS - DELAY_NS)):
+        state = advance(state, step)
+        credentials = tuple(
+            Credential(token_hash(token), MATCH_ID, audience) for audience, token in TOKENS.items() if not version
+        )
+        deal = None if version else DealSecrets(bytes(32), bytes(32))
+        change = Append(MATCH_ID, version, step, state.due_ns, live=True, credentials=credentials, deal=deal)
+        await store.append(change)
     assert state is not None
     assert state.decision is not None
     assert state.decision.deadline_ns == deadline_ns

@@ -31,6 +31,8 @@ BINARIES: Mapping[int, Path] = {
     16: _packaged("pginstall"),
     15: Path("/usr/lib/postgresql/15/bin"),  # Debian's package
 }
+VERSION = int(os.environ.get("POSTGRES_VERSION", "18"))
+"""Which of them tests use."""
 START_SECONDS = 30
 SETTINGS = {
     "fsync": "off",  # the page cache of the machine outlives every process that a test kills
@@ -146,11 +148,11 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @contextmanager
-def postgres_server(version: int = 18, **settings: str) -> Iterator[PostgresServer]:
-    """Runs a server of this version on an empty cluster."""
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """Runs a server on an empty cluster."""
     # Short and outside pytest's folders, which another user may not enter.
     with tempfile.TemporaryDirectory(prefix="specbid-pg-") as folder:
-        server = PostgresServer(BINARIES[version], Path(folder), settings)
+        server = PostgresServer(BINARIES[VERSION], Path(folder), settings)
         server.create()
         server.start()
         try:
