@@ -11,7 +11,7 @@ from service.line import Line, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
 from service.ports import StoreUnavailableError
 from service.watches import Recent, Watch
-from service.writer import MatchWriter, Services, UnknownMatchError
+from service.writer import UNCERTAIN_NS, MatchWriter, Services, UnknownMatchError
 
 STORE_RETRY_NS = 1_000_000_000
 """When a match is tried again that met an unavailable store."""
@@ -61,7 +61,12 @@ class Match:
             self._writer.forget()
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
-        """Take a place in the line. Without an order, `fill` or `withdraw` must follow. Raises LineFullError."""
+        """Take a place in the line. Without an order, `fill` or `withdraw` must follow.
+
+        Raises LineFullError, or StoreUnavailableError while the clock is too far from the store's.
+        """
+        if self._services.clock.error_bound_ns() > UNCERTAIN_NS:
+            raise StoreUnavailableError("the clock is not sure")
         ticket = self._line.enter(arrival, order)
         self._services.watermark.in_flight.add(ticket)
         self.wake()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from socket import gethostname
 
+from service.clock_watch import ClockWatch
 from service.core import Core
 from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
@@ -17,7 +18,7 @@ from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.metrics import Metrics
 from service.ports import Bus, LedgerRow, Store
-from service.rpc.auth import Gatekeeper
+from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
 from service.rpc.platform import Claims, Platform
@@ -157,6 +158,7 @@ class Service:
         self.drain_seconds = settings.drain_seconds
         self._metrics = metrics
         store = behind.store
+        self._is_shared = behind.bus.poll_seconds is not None
         self._core = Core(
             settings,
             store=store,
@@ -187,6 +189,8 @@ class Service:
         )
         if settings.reflection:
             self._grpc.offer_reflection()
+        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
+        self._watching: asyncio.Task[None] | None = None
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
         health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
@@ -196,7 +200,14 @@ class Service:
         self._fetched_keys = FetchedKeys(settings.jwks_url) if settings.jwks_url is not None else None
         self._limits = Limits(self._core.clock.now_ns, _rates(settings))
         platform = _platform(settings, self._fetched_keys) if settings.auth == "platform" else None
-        return Gatekeeper(store, self._metrics, now_ns=self._core.clock.now_ns, limits=self._limits, platform=platform)
+        return Gatekeeper(
+            store,
+            self._metrics,
+            now_ns=self._core.clock.now_ns,
+            limits=self._limits,
+            platform=platform,
+            recheck_ns=SHARED_RECHECK_NS if self._is_shared else RECHECK_NS,
+        )
 
     async def start(self) -> None:
         """Go on with every live match, then listen. What fails leaves nothing behind."""
@@ -205,6 +216,8 @@ class Service:
                 await self._fetched_keys.start()
             live = await self._core.start()
             await self._grpc.start()
+            if self._is_shared:
+                self._watching = asyncio.create_task(self._clock_watch.run())
         except BaseException:
             await self._grpc.stop(0)
             self._stop_fetching()
@@ -226,6 +239,8 @@ class Service:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
         log = get_logger()
         log.info("draining", seconds=self.drain_seconds)
+        if self._watching is not None:
+            self._watching.cancel()
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
         self._stop_fetching()
         self._metrics.stop()

@@ -44,6 +44,8 @@ OWED_STAMPS = 64
 """Commands of one sender that could not be stored and whose first stamps are remembered."""
 BLAMED_EVERY_NS = 1_000_000_000
 """One row of the ledger is enough for so long; it concerns the decision that ran when its command came."""
+UNCERTAIN_NS = 50_000_000
+"""A clock that may be so far from the store's stamps nothing: too much could not be proven."""
 REPLAY_SLICE = 256
 """Steps folded before the event loop gets its turn."""
 

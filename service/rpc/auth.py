@@ -24,6 +24,8 @@ TOKEN_LIFE_NS = 24 * 3600 * SECOND_NS
 """How long a token is good after its match has ended."""
 RECHECK_NS = 3600 * SECOND_NS
 """How long a token whose match went on is believed without asking the store; less than its life."""
+SHARED_RECHECK_NS = 5 * SECOND_NS
+"""The same where other processes rotate tokens too."""
 ARRIVAL_HEADERS = frozenset({"x-arrival-time", "x-queue-start", "x-request-start", "x-specbid-arrival", "x-timestamp"})
 """What a client may send to be believed about time. It has no effect; it is counted."""
 _SCHEME = "Bearer "
@@ -38,10 +40,10 @@ class _Known:
     credential: Credential
     asked_ns: int
 
-    def is_good(self, now_ns: int) -> bool:
+    def is_good(self, now_ns: int, recheck_ns: int) -> bool:
         """Whether it can be believed without asking again."""
-        if self.credential.ended_at_ns is None:
-            return now_ns - self.asked_ns < RECHECK_NS
+        if self.credential.ended_at_ns is None or recheck_ns < RECHECK_NS:
+            return now_ns - self.asked_ns < recheck_ns
         return not is_expired(self.credential, now_ns)
 
 
@@ -53,7 +55,8 @@ def is_expired(credential: Credential, now_ns: int) -> bool:
 class Gatekeeper:
     """Credentials by token, most of them from memory, and what their holders may still ask for.
 
-    Without `now_ns` nothing expires; without `limits` nothing is limited; without `platform` players are guests.
+    Without `now_ns` nothing expires; without `limits` nothing is limited; without `platform` players are guests. A
+    token is believed for `recheck_ns` before the store is asked again.
     """
 
     def __init__(
@@ -64,12 +67,14 @@ class Gatekeeper:
         now_ns: Callable[[], int] = lambda: 0,
         limits: Limits | None = None,
         platform: Platform | None = None,
+        recheck_ns: int = RECHECK_NS,
     ) -> None:
         self._store = store
         self._metrics = metrics
         self._now_ns = now_ns
         self.limits = limits or Limits(now_ns, UNLIMITED)
         self._platform = platform
+        self._recheck_ns = recheck_ns
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._rotated: OrderedDict[bytes, None] = OrderedDict()
 
@@ -104,7 +109,10 @@ class Gatekeeper:
     def known(self, hashed: bytes) -> Credential | None:
         """The credential if it is in memory and can be believed."""
         known = self._known.get(hashed)
-        return known.credential if known is not None and known.is_good(self._now_ns()) else None
+        return known.credential if known is not None and self._believes(known) else None
+
+    def _believes(self, known: _Known) -> bool:
+        return known.is_good(self._now_ns(), self._recheck_ns)
 
     async def look_up(self, hashed: bytes) -> Credential:
         """The credential from memory or the store. Raises UNAUTHENTICATED or StoreUnavailableError."""

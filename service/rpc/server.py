@@ -90,6 +90,10 @@ class GrpcServer:
         await self._server.start()
         if self._health_server is not None:
             await self._health_server.start()
+        await self.accept_new_clients()
+
+    async def accept_new_clients(self) -> None:
+        """Health says SERVING."""
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     async def refuse_new_clients(self) -> None:
