@@ -1,6 +1,7 @@
 """Processes that share a PostgreSQL and a NATS: any of them serves any match, and none is needed."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,15 +12,18 @@ import grpc
 import pytest
 
 from engine.clock import SECOND_NS
+from engine.faults import FaultCause
 from engine.view import Audience
 from service.ports import Heartbeat
 from spectacularbid.v1 import events_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
-from tests.support.cluster import Cluster, Replica, cluster
+from tests.support.cluster import NO_FILE, Cluster, Replica, cluster
 from tests.support.late_match import MATCH_ID, TOKENS, LateMatch, append_late_match
-from tests.support.players import RESIGN, Table, Viewer, choose, is_over, new_id, new_table, play_until
+from tests.support.players import RESIGN, Situation, Table, Viewer, choose, is_over, new_id, new_table, play_until
 from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.server import run_command, starting_process
+from tests.support.waiting import until
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 60
@@ -96,9 +100,9 @@ async def test_without_nats_the_match_goes_on_and_streams_are_late_only(shared: 
     async with shared.replicas(2) as replicas:
         table = spread(await new_table(replicas[0].channel, start=True), *replicas)
         watching = [asyncio.create_task(versions_seen(viewer)) for viewer in (*table.seats, table.spectator)]
-        await play_until(table, lambda view: view.public.version >= 20)
+        await play_until(table, at_least(20))
         shared.nats.kill()
-        view = await play_until(table, lambda view: view.public.version >= 40)
+        view = await play_until(table, at_least(40))
         last = await table.seat(view.own.seat).do(RESIGN)
         for seen in await asyncio.gather(*watching):
             assert seen == sorted(set(seen))
@@ -126,12 +130,12 @@ async def test_replicas_are_replaced_one_by_one_while_a_match_is_played(shared: 
     """A rolling deploy: no clock is suspended, no command refused, no fault recorded."""
     async with shared.replica() as first, shared.replica() as second:
         table = await new_table(first.channel, start=True)
-        await play_until(table.at(second.channel), lambda view: view.public.version >= 10)
+        await play_until(table.at(second.channel), at_least(10))
         async with shared.replica() as third:
             assert await first.server.stop() == 0
-            await play_until(table.at(second.channel), lambda view: view.public.version >= 20)
+            await play_until(table.at(second.channel), at_least(20))
             assert await second.server.stop() == 0
-            view = await play_until(table.at(third.channel), lambda view: view.public.version >= 30)
+            view = await play_until(table.at(third.channel), at_least(30))
             assert not view.public.HasField("result")
     async with shared.store() as store:
         events = [event for step in await store.steps(table.one.match_id) for event in step]
@@ -191,6 +195,30 @@ async def test_a_deadline_that_falls_into_a_death_is_nobodys_loss(shared: Cluste
     assert "REPLICA_LOST" in result.evidence or "replica" in result.evidence.lower()
 
 
+async def test_a_replica_that_stood_still_is_fenced_and_comes_back(shared: Cluster) -> None:
+    """SIGSTOP for longer than the others wait: the match goes on elsewhere, then there again."""
+    async with shared.replicas(2) as replicas, shared.store() as store:
+        table = await new_table(replicas[0].channel, start=True)
+        here, there = table.at(replicas[0].channel), table.at(replicas[1].channel)
+        await play_until(there, at_least(10))
+        replicas[1].server.process.send_signal(signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while FaultCause.REPLICA_LOST not in {row.fault.cause for row in await store.faults(0)}:
+                    await play_until(here, at_least(len(await store.steps(table.one.match_id)) + 1))
+                    await asyncio.sleep(0.1)
+        finally:
+            replicas[1].server.process.send_signal(signal.SIGCONT)
+        version = len(await store.steps(table.one.match_id))
+        await patiently(lambda: play_until(there, at_least(version + 10)))
+        await play_until(here, at_least(version + 20))
+
+
+def at_least(version: int) -> Situation:
+    """The match is that far."""
+    return lambda view: view.public.version >= version
+
+
 @asynccontextmanager
 async def play_everywhere(shared: Cluster, number: int) -> AsyncIterator[list[Table]]:
     """Matches whose players are spread over two replicas."""
@@ -240,3 +268,26 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
             if error.code() is not grpc.StatusCode.UNAVAILABLE:
                 raise
             await asyncio.sleep(0.1)
+
+
+async def test_a_process_waits_for_its_database_and_says_what_is_missing(tmp_path: Path) -> None:
+    """First it is away, then it has no schema; then the process serves. No password is in its log."""
+    with postgres_server() as server:
+        async with cluster(server, tmp_path) as shared:
+            empty = (await server.new_dsn()).reveal().replace("postgres@", "postgres:sesame@")
+            settings = shared.shared | {"DATABASE_URL": empty}
+            await asyncio.to_thread(server.stop)
+            async with starting_process(NO_FILE, **settings) as process:
+                started = asyncio.create_task(process.started())
+                await until(lambda: "cannot be reached at the address" in "".join(process.log))
+                await asyncio.to_thread(server.start)
+                await until(lambda: "run `spectacular-bid migrate`" in "".join(process.log))
+                migrated = await run_command("migrate", database=NO_FILE, **settings)
+                assert (migrated.status, migrated.errors) == (0, "")
+                await started
+                async with grpc.aio.insecure_channel(process.address) as channel:
+                    await new_table(channel, start=True)
+                assert await process.stop() == 0
+                assert "sesame" not in "".join(process.log)
+            faults = await run_command("admin", "faults", database=NO_FILE, **settings)
+            assert (faults.status, faults.output) == (0, "0 faults\n")

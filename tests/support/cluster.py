@@ -36,18 +36,23 @@ class Cluster:
     key_file: Path
     settings: dict[str, str]
 
-    @asynccontextmanager
-    async def replica(self, **settings: str) -> AsyncIterator[Replica]:
-        """One more process; leaving kills it if it still runs."""
-        shared = {
+    @property
+    def shared(self) -> dict[str, str]:
+        """The settings that every process has."""
+        return {
             "DATABASE_URL": self.dsn.reveal(),
             "DURABILITY": "single-node",
             "SEALING_KEY_FILE": str(self.key_file),
             "NATS_URL": self.nats.url,
             "DRAIN_SECONDS": "0.5",
+            **self.settings,
         }
+
+    @asynccontextmanager
+    async def replica(self, **settings: str) -> AsyncIterator[Replica]:
+        """One more process; leaving kills it if it still runs."""
         async with (
-            server_process(NO_FILE, **shared | self.settings | settings) as server,
+            server_process(NO_FILE, **self.shared | settings) as server,
             grpc.aio.insecure_channel(server.address) as channel,
         ):
             yield Replica(server, channel)

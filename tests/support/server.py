@@ -134,7 +134,7 @@ class ServerProcess:
 
 
 @asynccontextmanager
-async def server_process(database: Path, **settings: str) -> AsyncIterator[ServerProcess]:
+async def starting_process(database: Path, **settings: str) -> AsyncIterator[ServerProcess]:
     """Starts the service as a process on this file; leaving kills it if it still runs."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "service", "serve"),
@@ -145,12 +145,19 @@ async def server_process(database: Path, **settings: str) -> AsyncIterator[Serve
     )
     server = ServerProcess(process)
     try:
-        await server.started()
         yield server
     finally:
         if process.returncode is None:
             await server.kill()
         await server.ended()
+
+
+@asynccontextmanager
+async def server_process(database: Path, **settings: str) -> AsyncIterator[ServerProcess]:
+    """The same, when it serves."""
+    async with starting_process(database, **settings) as server:
+        await server.started()
+        yield server
 
 
 @dataclass(frozen=True)
