@@ -10,7 +10,7 @@ import pytest
 from engine.clock import SECOND_NS
 from engine.view import Audience
 from service.matches import token_hash
-from service.rpc.auth import RECHECK_NS, TOKEN_LIFE_NS, Gatekeeper
+from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, TOKEN_LIFE_NS, Gatekeeper
 from service.rpc.statuses import StatusError
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.views_pb2 import MATCH_MODE_ONLINE
@@ -136,6 +136,23 @@ async def test_a_token_expires_a_day_after_its_match_has_ended(server: Server, t
     assert caught.value.status.reason == "INVALID_TOKEN"
     assert RECHECK_NS < TOKEN_LIFE_NS
     assert ended_at_ns < server.service._core.clock.now_ns() < ended_at_ns + 60 * SECOND_NS
+
+
+async def test_where_others_rotate_tokens_too_an_old_one_is_believed_for_seconds_only(
+    server: Server, table: Table
+) -> None:
+    """Another replica replaced it; this one asks again soon."""
+    store = server.service._core.matches._services.store
+    clock, hashed = Clock(), token_hash(table.one.token)
+    keeper = Gatekeeper(store, server.service._metrics, now_ns=clock, recheck_ns=SHARED_RECHECK_NS)
+    await keeper.look_up(hashed)
+    await store.replace_credential(hashed, token_hash("another"))
+    clock.now_ns += SHARED_RECHECK_NS - 1
+    assert keeper.known(hashed) is not None
+    clock.now_ns += 1
+    assert keeper.known(hashed) is None
+    with pytest.raises(StatusError):
+        await keeper.look_up(hashed)
 
 
 async def test_a_store_that_answers_late_brings_no_rotated_token_back(server: Server, table: Table) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
@@ -211,7 +210,7 @@ SECRETS = DealSecrets(b"r" * 32, b"server secret " * 2 + b"1234", PerSeat(b"entr
 
 async def test_an_analyst_with_all_tables_sees_no_hidden_tile(store_of_one: PostgresStore, dsn: Secret[str]) -> None:
     """Whoever reads the database has not got the key."""
-    await store_of_one.append(replace(creation("m"), events=(*CREATED, *STEP), deal=SECRETS))
+    await store_of_one.append(creation("m")._replace(events=(*CREATED, *STEP), deal=SECRETS))
     assert await store_of_one.steps("m") == [(*CREATED, *STEP)]
     assert await store_of_one.deal_secrets("m") == SECRETS
     async with connected(dsn.reveal()) as shell:
