@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine, secrecy_cost
+from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine, postgres_cost, secrecy_cost
 from bench.report import Table
 
 Measure: TypeAlias = Callable[..., list[Table]]
@@ -18,6 +18,7 @@ SUITES: dict[str, Measure] = {
     "secrecy": secrecy_cost.measure,
     "grpc": grpc_cost.measure,
     "idle": idle_cost.measure,
+    "postgres": postgres_cost.measure,
 }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.load.job import Job, Measured, Sizes, Transport, UnderTest
 from bench.machine import data_folder
@@ -17,14 +18,16 @@ from bench.processes import ROOT, Cores, Server, on_core, serving
 WARM_UP_SHARE = 20
 """One in so many commands comes before the clock starts, and every Start."""
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 class LoadError(Exception):
     """The load client failed; the text is what it said last."""
 
 
 @contextmanager
-def service(cores: Cores) -> Iterator[Server]:
-    """The service as it is shipped: durable, with metrics."""
+def service(cores: Cores, chosen: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+    """The service as it is shipped: durable, with metrics; on SQLite unless the settings say otherwise."""
     with tempfile.TemporaryDirectory(prefix="spectacular-bid-bench-", dir=data_folder()) as folder:
         settings = {
             "SPECBID_PORT": "0",
@@ -33,6 +36,7 @@ def service(cores: Cores) -> Iterator[Server]:
             "SPECBID_DRAIN_SECONDS": "0",
             "SPECBID_COMMANDS_PER_SECOND": "1000000",  # the limits are there against clients such as these
             "SPECBID_GUESTS_PER_SECOND": "1000000",
+            **chosen,
         }
         log = Path(folder) / "log"
         with serving(["-m", "service", "serve"], core=cores.server, log=log, settings=settings) as server:
@@ -48,9 +52,9 @@ def floor(cores: Cores, sizes: Sizes) -> Iterator[Server]:
             yield server
 
 
-def run_service(job: Job, cores: Cores) -> Measured:
+def run_service(job: Job, cores: Cores, settings: Mapping[str, str] = NOTHING) -> Measured:
     """A job against the service."""
-    with service(cores) as server, playing(job, server, cores) as measured:
+    with service(cores, settings) as server, playing(job, server, cores) as measured:
         return measured
 
 

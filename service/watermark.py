@@ -54,6 +54,8 @@ class Watermark:
         self._arrived_ns = self._closed_ns = 0
         self._peers: tuple[Peer, ...] = ()
         self._sought_ns = 0
+        self._judged: dict[str, Heartbeat] = {}
+        """The last heartbeats of processes whose loss was recorded here."""
         self.departures = 0
         """How many other processes have stopped as planned."""
         self._leaving = False
@@ -150,6 +152,9 @@ class Watermark:
         """Let those write no more that were not seen for too long. The evidence is stored before."""
         lost = [peer for peer in peers if peer.unseen_ns >= LOST_NS]
         for peer in lost:
+            if self._judged.get(peer.name) == peer.heartbeat:
+                continue
+            self._judged[peer.name] = peer.heartbeat
             closed_ns, now_ns = peer.heartbeat.closed_ns, self._clock.now_ns()
             self._record(FaultCause.REPLICA_LOST, closed_ns, now_ns, "the service stopped without notice")
         if lost:

@@ -17,7 +17,7 @@ from service.fanout.polling import PollingBus
 from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.metrics import Metrics
-from service.ports import Bus, LedgerRow, Store
+from service.ports import Bus, LedgerRow, Store, StoreUnavailableError
 from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
@@ -67,7 +67,10 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
     backend = _on_sqlite(settings) if settings.database_url is None else _on_postgres(settings, metrics)
     async with backend as behind:
         service = Service(settings, behind, metrics)
-        await service.start()
+        try:
+            await service.start()
+        except StoreUnavailableError as error:
+            raise NotReadyError("the store went away during the start") from error
         try:
             yield service
         finally:
@@ -106,11 +109,11 @@ async def _on_postgres(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     store = await _opened(settings)
     bus = _bus(settings, metrics)
     clock = StoreTime(store.service_ns)
-    await clock.sample()
     sampling = asyncio.create_task(clock.run())
-    if isinstance(bus, NatsBus):
-        bus.start()
     try:
+        await clock.sample()
+        if isinstance(bus, NatsBus):
+            bus.start()
         yield Backend(store, bus, clock.now_ns, clock.error_bound_ns)
     finally:
         sampling.cancel()

@@ -21,7 +21,7 @@ IDLE_SECONDS: Final = 2
 """After so long it ends a session that is idle in a transaction, so that no lock outlives a stopped process."""
 ANSWER_SECONDS: Final = 3.0
 """After so long without an answer a connection is taken for lost."""
-CONNECT_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 2.0
 MAX_WAITING: Final = 10_000
 """How many queries may wait for a connection before more are turned away."""
 OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)

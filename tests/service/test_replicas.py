@@ -1,19 +1,21 @@
 """Several processes on the same matches: an expiry waits for all of them, a lost one is fenced."""
 
 import asyncio
+from collections.abc import Sequence
 
 from engine import events as ev
 from engine.clock import BANK_NS, DELAY_NS, SECOND_NS
+from engine.events import Step
 from engine.faults import FaultCause
 from engine.seats import Seat
 from engine.state import MatchState
 from service.core import Core
-from service.ports import Heartbeat
+from service.ports import Heartbeat, LedgerRow, StoreUnavailableError
 from service.watermark import BEAT_SECONDS, LOST_NS
 from tests.support.ports import MemoryStore, Process, virtual_service_ns
 from tests.support.replicas import ReplicaStore, Row, replica, sharing
 from tests.support.store import NOON_NS
-from tests.support.virtual_matches import MATCH_ID, SENDERS, legal_command, log_of, started, submit
+from tests.support.virtual_matches import MATCH_ID, SENDERS, legal_command, log_of, order, started, submit
 from tests.support.virtual_time import in_virtual_time, settle, virtual_now_ns
 
 DEADLINE_NS = NOON_NS + DELAY_NS + BANK_NS
@@ -137,6 +139,51 @@ async def test_a_replica_that_is_lost_is_fenced_with_its_proof_and_what_it_had_i
         aborted = ending(one)
         assert isinstance(aborted, ev.MatchAborted)
         assert aborted.reason is ev.AbortReason.TIMING_FAILURE
+
+
+@in_virtual_time
+async def test_nobody_is_fenced_before_the_evidence_is_stored() -> None:
+    """The ledger cannot be written for a while; the expiry waits, and the loss is recorded once."""
+    rows = shared(started())
+    async with replica(rows, "one") as one:
+        async with replica(rows, "two"):
+            await until(DEADLINE_NS, plus_seconds=-0.5)
+        before, record_fault = len(log_of(one)), one.store.record_fault
+
+        async def refused(_: LedgerRow) -> None:
+            raise StoreUnavailableError
+
+        one.store.record_fault = refused  # type: ignore[method-assign, assignment]
+        await until(DEADLINE_NS, plus_seconds=10)
+        assert not other(one).is_fenced
+        assert len(log_of(one)) == before
+        one.store.record_fault = record_fault  # type: ignore[method-assign]
+        await asyncio.sleep(20)
+        assert other(one).is_fenced
+        assert faults(one).count(FaultCause.REPLICA_LOST) == 1
+        assert isinstance(ending(one), ev.MatchAborted)
+
+
+@in_virtual_time
+async def test_a_read_that_took_long_brings_no_older_version_back() -> None:
+    """Meanwhile this replica has stored a newer one itself."""
+    rows = shared(started())
+    async with replica(rows, "one") as one:
+        match, steps, answered = one.matches.get(MATCH_ID), one.store.steps, asyncio.Event()
+        state = await match.state()
+
+        async def late(match_id: str, after_version: int = 0) -> Sequence[Step]:
+            found = list(await steps(match_id, after_version))
+            await answered.wait()
+            return found
+
+        one.store.steps = late  # type: ignore[method-assign]
+        reading = asyncio.create_task(match.state())
+        await settle()
+        sent = order(one, legal_command(state), state)
+        done = await match.enter(sent.arrival, sent).done
+        answered.set()
+        assert (await reading).version == done.state.version == state.version + 1
 
 
 @in_virtual_time

@@ -10,6 +10,7 @@ import pytest
 from service.fanout.nats import SUBJECT, NatsBus
 from service.secret import Secret
 from tests.support.nats import NatsServer, nats_client, nats_server
+from tests.support.nats_credentials import Accounts
 
 Heard = asyncio.Queue[int | None]
 
@@ -157,6 +158,20 @@ async def test_wrong_credentials_are_one_sentence_without_them() -> None:
             assert one.bus.poll_seconds == 0.5
         async with running(nats.url.replace("//", "//service:right@")) as two:
             assert await soon_reported(two) is None
+
+
+async def test_a_credentials_file_lets_its_user_in_and_no_other(tmp_path: Path) -> None:
+    """A user of another operator is refused, in one sentence."""
+    ours, others = Accounts(), Accounts()
+    ours.write_configuration(tmp_path / "nats.conf")
+    ours.write_credentials(tmp_path / "ours.creds")
+    others.write_credentials(tmp_path / "others.creds")
+    async with nats_server(f"--config={tmp_path / 'nats.conf'}") as nats:
+        async with running(nats.url, tmp_path / "ours.creds") as one:
+            assert await soon_reported(one) is None
+        async with running(nats.url, tmp_path / "others.creds") as two:
+            problem = await soon_reported(two)
+            assert problem == "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
 
 
 async def test_a_credentials_file_that_is_none_is_named(nats: NatsServer, tmp_path: Path) -> None:
