@@ -38,9 +38,9 @@ def helm(program: str, *arguments: str, text: str = "") -> subprocess.CompletedP
     return subprocess.run(command, input=text, check=False, capture_output=True, text=True)
 
 
-def rendered(values: Values, *, program: str = "helm-4", release: str = RELEASE) -> list[Object]:
-    """The objects of the chart with these values."""
-    answer = template(program, values, release)
+def rendered(values: Values, *, program: str = "helm-4", release: str = RELEASE, folder: Path = CHART) -> list[Object]:
+    """The objects of the chart (or of a copy in a folder) with these values."""
+    answer = template(program, values, release, folder)
     assert answer.returncode == 0, answer.stderr
     return [item for item in yaml.load_all(answer.stdout, yaml.CSafeLoader) if item]
 
@@ -52,9 +52,11 @@ def refusal(values: Values, *, program: str) -> str:
     return answer.stderr
 
 
-def template(program: str, values: Values, release: str = RELEASE) -> subprocess.CompletedProcess[str]:
+def template(
+    program: str, values: Values, release: str = RELEASE, folder: Path = CHART
+) -> subprocess.CompletedProcess[str]:
     """Run `helm template`."""
-    return helm(program, "template", release, str(CHART), "--values", "-", text=yaml.safe_dump(dict(values)))
+    return helm(program, "template", release, str(folder), "--values", "-", text=yaml.safe_dump(dict(values)))
 
 
 @cache

@@ -1,12 +1,15 @@
 """Services, routes, policies, monitors, notes: the ways to a pod, and what is said about them."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.helm.chart import (
     CHART,
+    HELMS,
     NAME,
     POSTGRESQL,
     PROFILES,
@@ -18,6 +21,7 @@ from tests.helm.chart import (
     profile,
     rendered,
 )
+from tests.helm.schemas import check
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -111,18 +115,55 @@ def test_a_monitor_finds_the_metrics_of_each_pod_once() -> None:
     assert selector.items() <= only(pods, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_every_file_of_alerts_is_a_rule() -> None:
-    files = sorted((CHART / "files" / "alerts").glob("*.yaml"))
-    rules = {item["metadata"]["name"]: item["spec"] for item in of_kind(profile("monitoring"), "PrometheusRule")}
-    assert rules == {f"{NAME}-{file.stem}": yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
+ALERTS = """# Braces are Prometheus' own.
+groups:
+  - name: game
+    rules:
+      - alert: TimingFailure
+        expr: increase(specbid_timing_faults_total[5m]) > 0
+        annotations:
+          summary: "{{ $labels.pod }}: {{ $value }} faults"
+"""
+BOARD = {"title": "Game", "panels": [{"targets": [{"expr": 'rate(x{method="a"}[5m])', "legendFormat": "{{method}}"}]}]}
 
 
-def test_every_file_of_dashboards_is_a_config_map() -> None:
-    files = sorted((CHART / "files" / "dashboards").glob("*.json"))
-    maps = [item for item in of_kind(profile("monitoring"), "ConfigMap") if "-dashboard-" in item["metadata"]["name"]]
-    assert [list(item["data"]) for item in maps] == [[file.name] for file in files]
-    for item, file in zip(maps, files, strict=True):
-        assert json.loads(item["data"][file.name]) == json.loads(file.read_text(encoding="utf-8"))
+@pytest.fixture
+def extended(tmp_path: Path) -> Path:
+    """A copy of the chart with one more file of rules and one more dashboard."""
+    folder = tmp_path / "spectacular-bid"
+    shutil.copytree(CHART, folder)
+    for name, file, text in (
+        ("alerts", "more_rules.yaml", ALERTS),
+        ("dashboards", "more_boards.json", json.dumps(BOARD, indent=1)),
+    ):
+        (folder / "files" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "files" / name / file).write_text(text, encoding="utf-8")
+    return folder
+
+
+MONITORED = {**SQLITE, "monitoring": {"prometheusRule": {"enabled": True}, "dashboards": {"enabled": True}}}
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_every_file_of_alerts_is_a_rule(extended: Path, program: str) -> None:
+    rules = of_kind(rendered(MONITORED, program=program, folder=extended), "PrometheusRule")
+    files = (extended / "files" / "alerts").glob("*.yaml")
+    expected = {
+        f"{NAME}-{file.stem.replace('_', '-')}": yaml.safe_load(file.read_text(encoding="utf-8")) for file in files
+    }
+    assert {rule["metadata"]["name"]: rule["spec"] for rule in rules} == expected
+    for rule in rules:
+        check(rule, kubernetes="1.37")
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_every_file_of_dashboards_is_a_config_map(extended: Path, program: str) -> None:
+    maps = of_kind(rendered(MONITORED, program=program, folder=extended), "ConfigMap")
+    assert {name: json.loads(text) for item in maps for name, text in item["data"].items()} == {
+        file.name: json.loads(file.read_text(encoding="utf-8"))
+        for file in (extended / "files" / "dashboards").glob("*.json")
+    }
+    for item in maps:
         assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
@@ -138,7 +179,7 @@ def test_scaling_down_is_slow() -> None:
 
 
 def notes(values: Values) -> str:
-    """What Helm 4 tells a person after an installation. (Helm 3 renders the notes as well, but shows them to a cluster.)"""
+    """What Helm 4 tells a person after an installation; Helm 3 renders it as well, but shows it only with a cluster."""
     arguments = ("install", "duel", str(CHART), "--dry-run=client", "--values", "-")
     answer = helm("helm-4", *arguments, text=yaml.safe_dump(dict(values)))
     assert answer.returncode == 0, answer.stderr
