@@ -139,6 +139,7 @@ def test_migrations_run_where_they_are_told_to(mode: str, jobs: int, inits: int)
         first = containers(pod)[0]
         assert first["args"] == ["migrate"]
         assert first["env"][0]["valueFrom"] == {"secretKeyRef": {"name": "dsn", "key": "url"}}
+        assert "volumeMounts" not in first
     hooks = [job["metadata"].get("annotations", {}).get("helm.sh/hook") for job in of_kind(objects, "Job")]
     assert hooks == ([None if mode == "job" else "pre-install,pre-upgrade"] * jobs)
 

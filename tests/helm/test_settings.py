@@ -7,7 +7,18 @@ import pytest
 import yaml
 
 from service.settings import Settings
-from tests.helm.chart import CHART, POSTGRESQL, PROFILES, SQLITE, environment, pods, profile, rendered, server
+from tests.helm.chart import (
+    CHART,
+    POSTGRESQL,
+    PROFILES,
+    SQLITE,
+    containers,
+    environment,
+    pods,
+    profile,
+    rendered,
+    server,
+)
 
 NOT_YET = {
     *("SPECBID_DATABASE_URL", "SPECBID_DURABILITY"),
@@ -29,7 +40,7 @@ def test_the_service_knows_every_variable_that_the_chart_sets() -> None:
         entry["name"]
         for name in PROFILES
         for pod in pods(profile(name)).values()
-        for container in [*pod.get("initContainers", []), *pod["containers"]]
+        for container in containers(pod)
         for entry in container.get("env", [])
         if entry["name"].startswith("SPECBID_")
     }
@@ -73,15 +84,27 @@ def test_bounds_of_the_chart_are_bounds_of_the_service() -> None:
             assert {bounds["maximum"]} == {mark.le for mark in marks if hasattr(mark, "le")}, key
 
 
-def test_the_service_accepts_what_the_chart_sets() -> None:
-    """The texts are the right ones; the files in them are elsewhere here."""
-    set_by_chart = environment(server(rendered(SQLITE)))
-    texts = {name: entry["value"] for name, entry in set_by_chart.items()}
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_service_accepts_what_a_profile_sets(name: str) -> None:
+    """And so does `migrate`. The texts are the right ones; the files in them are elsewhere here."""
+    runs = [
+        container["env"]
+        for pod in pods(profile(name)).values()
+        for container in containers(pod)
+        if container["args"] in (["serve"], ["migrate"])
+    ]
+    for run in runs:
+        texts = {entry["name"]: entry.get("value", "postgresql://from.a.secret/duel") for entry in run}
+        with mock.patch.dict(os.environ, texts), mock.patch("service.settings_checks._files", return_value=()):
+            assert Settings().auth in {"platform", "guest"}
+
+
+def test_pods_listen_everywhere_with_health_beside() -> None:
+    texts = {name: entry["value"] for name, entry in environment(server(rendered(SQLITE))).items()}
     with mock.patch.dict(os.environ, texts), mock.patch("service.settings_checks._files", return_value=()):
         settings = Settings()
-    assert settings.host == "0.0.0.0"  # noqa: S104 - pods listen everywhere
+    assert (settings.host, settings.auth) == ("0.0.0.0", "platform")  # noqa: S104 - pods do
     assert settings.plain_health_port == 50052
-    assert settings.auth == "platform"
 
 
 def test_large_numbers_stay_numbers() -> None:

@@ -2,7 +2,7 @@
 
 {{- define "spectacular-bid.folder" -}}/etc/spectacular-bid{{- end -}}
 
-{{/* The variables that the migrations need. */}}
+{{/* The variables that the migrations need; the sealing key must be named, but is not read, so not mounted for them. */}}
 {{- define "spectacular-bid.storeEnv" -}}
 {{- with .Values.database -}}
 {{- if eq .kind "sqlite" -}}
@@ -18,6 +18,12 @@
   value: {{ .postgresql.durability }}
 {{- end }}
 {{- end }}
+{{- with .Values.sealingKey }}
+{{- if .existingSecret }}
+- name: SPECBID_SEALING_KEY_FILE
+  value: {{ include "spectacular-bid.folder" $ }}/sealing-key/{{ .key }}
+{{- end }}
+{{- end }}
 - name: SPECBID_LOG_LEVEL
   value: {{ .Values.log.level }}
 - name: SPECBID_LOG_FORMAT
@@ -27,10 +33,6 @@
 {{- define "spectacular-bid.env" -}}
 {{ include "spectacular-bid.storeEnv" . }}
 {{ include "spectacular-bid.edgeEnv" . }}
-{{- with .Values.sealingKey.existingSecret }}
-- name: SPECBID_SEALING_KEY_FILE
-  value: {{ include "spectacular-bid.folder" $ }}/sealing-key/{{ $.Values.sealingKey.key }}
-{{- end }}
 {{- with .Values.nats }}
 {{- if .url }}
 - name: SPECBID_NATS_URL
