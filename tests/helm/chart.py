@@ -1,5 +1,8 @@
 """The chart rendered by real Helm, and the values that its tests start from."""
 
+import copy
+import json
+import shutil
 import subprocess
 from collections.abc import Mapping
 from functools import cache
@@ -30,6 +33,17 @@ POSTGRESQL: Values = {
     "nats": {"url": "nats://nats:4222"},
     "sealingKey": {"existingSecret": "sealing"},
 }
+
+ALERTS = """# Braces are Prometheus' own.
+groups:
+  - name: game
+    rules:
+      - alert: TimingFailure
+        expr: increase(specbid_timing_faults_total[5m]) > 0
+        annotations:
+          summary: "{{ $labels.pod }}: {{ $value }} faults"
+"""
+BOARD = {"title": "Game", "panels": [{"targets": [{"expr": 'rate(x{method="a"}[5m])', "legendFormat": "{{method}}"}]}]}
 
 
 def helm(program: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -102,3 +116,26 @@ def containers(pod: Object) -> list[Object]:
 def environment(pod: Object) -> dict[str, Object]:
     """The variables of a pod's first container, by name."""
     return {entry["name"]: entry for entry in pod["containers"][0]["env"]}
+
+
+def extended_chart(parent: Path) -> Path:
+    """A copy of the chart in a folder, with one more file of rules and one more dashboard."""
+    folder = parent / CHART.name
+    shutil.copytree(CHART, folder)
+    for name, file, text in (
+        ("alerts", "more_rules.yaml", ALERTS),
+        ("dashboards", "more_boards.json", json.dumps(BOARD, indent=1)),
+    ):
+        (folder / "files" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "files" / name / file).write_text(text, encoding="utf-8")
+    return folder
+
+
+def merged(base: Values, *changes: Values) -> dict[str, Any]:
+    """The base with changes laid over it, mapping by mapping."""
+    whole = copy.deepcopy(dict(base))
+    for change in changes:
+        for key, value in change.items():
+            is_mapping = isinstance(value, dict) and isinstance(whole.get(key), dict)
+            whole[key] = merged(whole[key], value) if is_mapping else value
+    return whole

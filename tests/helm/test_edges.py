@@ -1,7 +1,6 @@
 """Services, routes, policies, monitors, notes: the ways to a pod, and what is said about them."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.helm.chart import (
     PROFILES,
     SQLITE,
     Values,
+    extended_chart,
     helm,
     of_kind,
     only,
@@ -115,30 +115,10 @@ def test_a_monitor_finds_the_metrics_of_each_pod_once() -> None:
     assert selector.items() <= only(pods, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
 
 
-ALERTS = """# Braces are Prometheus' own.
-groups:
-  - name: game
-    rules:
-      - alert: TimingFailure
-        expr: increase(specbid_timing_faults_total[5m]) > 0
-        annotations:
-          summary: "{{ $labels.pod }}: {{ $value }} faults"
-"""
-BOARD = {"title": "Game", "panels": [{"targets": [{"expr": 'rate(x{method="a"}[5m])', "legendFormat": "{{method}}"}]}]}
-
-
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
-    """A copy of the chart with one more file of rules and one more dashboard."""
-    folder = tmp_path / "spectacular-bid"
-    shutil.copytree(CHART, folder)
-    for name, file, text in (
-        ("alerts", "more_rules.yaml", ALERTS),
-        ("dashboards", "more_boards.json", json.dumps(BOARD, indent=1)),
-    ):
-        (folder / "files" / name).mkdir(parents=True, exist_ok=True)
-        (folder / "files" / name / file).write_text(text, encoding="utf-8")
-    return folder
+    """The chart with one more file of rules and one more dashboard."""
+    return extended_chart(tmp_path)
 
 
 MONITORED = {**SQLITE, "monitoring": {"prometheusRule": {"enabled": True}, "dashboards": {"enabled": True}}}

@@ -1,25 +1,14 @@
 """What cannot work is refused by both Helms before anything is installed, with one clear sentence."""
 
-import copy
 from typing import Any
 
 import pytest
 
-from tests.helm.chart import HELMS, POSTGRESQL, SQLITE, Values, refusal, rendered
+from tests.helm.chart import HELMS, POSTGRESQL, SQLITE, Values, merged, refusal, rendered
 
 TRIGGER = [{"type": "cpu", "metadata": {"value": "60"}}]
 PARENTS = [{"name": "public"}]
 CLIENT_CA = {"tls": {"clientCA": {"existingSecret": "clients"}}}
-
-
-def merged(base: Values, *changes: Values) -> dict[str, Any]:
-    """The base with changes laid over it, mapping by mapping."""
-    whole = copy.deepcopy(dict(base))
-    for change in changes:
-        for key, value in change.items():
-            is_mapping = isinstance(value, dict) and isinstance(whole.get(key), dict)
-            whole[key] = merged(whole[key], value) if is_mapping else value
-    return whole
 
 
 def without(base: Values, *keys: str) -> dict[str, Any]:
