@@ -17,6 +17,7 @@ from typing import Any
 
 import grpc
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.helm.chart import NAME, SQLITE, Object, only, profile, rendered
@@ -24,6 +25,7 @@ from tests.support.platform import Authority
 
 ENVOY = Path(sys.executable).parent / "envoy"
 AUTHORITY = Authority()
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
 SERVICE = "/spectacularbid.v1.MatchService/"
 HEADER = "x-specbid-arrival"
 FORGED = ((HEADER, "1.000000000 0"),)
@@ -110,9 +112,21 @@ def socket_address(listener: dict[str, Any]) -> dict[str, Any]:
     return address
 
 
-@pytest.fixture
-async def running(tmp_path: Path) -> AsyncIterator[Running]:
-    """Envoy as in a cluster, but for addresses."""
+def moved_here(config: dict[str, Any], *, web: int, status: int, admin: int, upstream: int) -> None:
+    """Change the addresses of a configuration to ports of this machine."""
+    resources = config["static_resources"]
+    for listener, port in zip(resources["listeners"], (web, status), strict=True):
+        socket_address(listener)["port_value"] = port
+    socket_address(config["admin"])["port_value"] = admin
+    for cluster, port in zip(resources["clusters"], (upstream, admin), strict=True):
+        endpoint = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
+        socket_address(endpoint).update({"address": "127.0.0.1", "port_value": port})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    """Envoy as in a cluster, but for addresses; it has answered once."""
+    folder = tmp_path_factory.mktemp("envoy")
     async with AsyncExitStack() as stack:
         upstream = grpc.aio.server()
         upstream.add_generic_rpc_handlers((Echo(),))
@@ -121,26 +135,22 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
         upstream_port = upstream.add_secure_port("127.0.0.1:0", credentials)
         await upstream.start()
         stack.push_async_callback(upstream.stop, 0)
-        values = {"envoy": {"enabled": True, "allowOrigins": [PAGE]}}
-        config = configuration(rendered({**SQLITE, **values}), tmp_path)
+        config = configuration(rendered({**SQLITE, "envoy": {"enabled": True, "allowOrigins": [PAGE]}}), folder)
         web, status, admin = (free_port() for _ in range(3))
-        for listener, port in zip(config["static_resources"]["listeners"], (web, status), strict=True):
-            socket_address(listener)["port_value"] = port
-        socket_address(config["admin"])["port_value"] = admin
-        for cluster, port in zip(config["static_resources"]["clusters"], (upstream_port, admin), strict=True):
-            endpoint = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]
-            socket_address(endpoint).update({"address": "127.0.0.1", "port_value": port})
-        command = [str(ENVOY), "-c", str(written(config, tmp_path)), "--use-dynamic-base-id", "--log-level", "error"]
+        moved_here(config, web=web, status=status, admin=admin, upstream=upstream_port)
+        command = [str(ENVOY), "-c", str(written(config, folder)), "--use-dynamic-base-id", "--log-level", "error"]
         envoy = await asyncio.create_subprocess_exec(*command)
         stack.push_async_callback(envoy.wait)
         stack.callback(envoy.kill)
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{web}"))
-        yield Running(channel, web, status)
+        started = Running(channel, web, status)
+        await started.arrival("SubmitCommand")
+        yield started
 
 
+@in_one_loop
 @pytest.mark.parametrize("method", ["SubmitCommand", "LeaveMatch"])
 async def test_a_command_comes_with_the_stamp_of_its_arrival_and_no_other(running: Running, method: str) -> None:
-    await running.arrival(method)  # whose stamp is older than the connection to the service
     before = time.time()
     stamp = STAMP.fullmatch(await running.arrival(method))
     after = time.time()
@@ -149,13 +159,14 @@ async def test_a_command_comes_with_the_stamp_of_its_arrival_and_no_other(runnin
     assert before <= arrived <= after
 
 
+@in_one_loop
 @pytest.mark.parametrize("method", ["WatchMatch", "PlayMatch", "CreateMatch"])
 async def test_what_is_no_command_comes_without_a_stamp(running: Running, method: str) -> None:
     assert await running.arrival(method) == ""
 
 
+@in_one_loop
 async def test_only_the_services_of_the_game_are_reached(running: Running) -> None:
-    await running.arrival("SubmitCommand")
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = running.channel.unary_unary("/grpc.health.v1.Health/Check")
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call(b"", timeout=PATIENCE_SECONDS)
@@ -183,9 +194,9 @@ async def asked(port: int, verb: str, path: str, headers: dict[str, str], body: 
     return await asyncio.to_thread(ask)
 
 
+@in_one_loop
 async def test_a_browser_is_answered_in_grpc_web(running: Running) -> None:
     """With the stamp of its arrival, and headers that let the page read the status."""
-    await running.arrival("SubmitCommand")
     headers = {"content-type": "application/grpc-web+proto", "origin": PAGE, HEADER: "1.000000000 0"}
     answer = await asked(running.web_port, "POST", f"{SERVICE}SubmitCommand", headers, EMPTY_FRAME)
     length = int.from_bytes(answer.body[1:5])
@@ -196,16 +207,16 @@ async def test_a_browser_is_answered_in_grpc_web(running: Running) -> None:
     assert "grpc-status-details-bin" in answer.headers["access-control-expose-headers"]
 
 
+@in_one_loop
 @pytest.mark.parametrize(("origin", "allowed"), [(PAGE, PAGE), ("https://elsewhere.example", None)])
 async def test_only_the_pages_that_are_named_may_call(running: Running, origin: str, allowed: str | None) -> None:
-    await running.arrival("SubmitCommand")
     preflight = {"origin": origin, "access-control-request-method": "POST"}
     answer = await asked(running.web_port, "OPTIONS", f"{SERVICE}SubmitCommand", preflight)
     assert answer.headers["access-control-allow-origin"] == allowed
 
 
+@in_one_loop
 async def test_readiness_and_metrics_are_there_and_nothing_else_of_the_admin(running: Running) -> None:
-    await running.arrival("SubmitCommand")
     paths = ("/ready", "/stats/prometheus", "/")
     statuses = [(await asked(running.status_port, "GET", path, {})).status for path in paths]
     assert statuses == [200, 200, 404]
