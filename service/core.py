@@ -82,9 +82,11 @@ class Core:
         stall_ns, gap_ns, outage_ns = (
             ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
         )
-        self.clock = TimingGuard(now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record)
+        self.clock = TimingGuard(
+            now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record, metrics=metrics.timing
+        )
         self._watermark = Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
-        self._deadlines = Deadlines(self.clock, self._wake)
+        self._deadlines = Deadlines(self.clock, self._wake, metrics.timing)
         services = Services(
             store=store,
             clock=self.clock,
@@ -98,6 +100,11 @@ class Core:
             shuffle=shuffle,
         )
         self.matches = Matches(services)
+        self._metrics = metrics
+        metrics.timing.armed.set_function(lambda: len(self._deadlines))
+        metrics.timing.overdue.set_function(lambda: self._deadlines.oldest_overdue_ns() / 1e9)
+        metrics.timing.error_bound.set_function(lambda: error_bound_ns() / 1e9)
+        metrics.process.inflight.set_function(lambda: len(self._watermark.in_flight))
 
     async def start(self) -> int:
         """Judge the last stop and go on with every live match, before the edge listens. Returns their number."""
@@ -112,6 +119,7 @@ class Core:
 
         Returns the number of suspended matches.
         """
+        self._metrics.process.draining.set(1)
         await edge.refuse_new_clients()
         await self._wait(drain_seconds)
         suspended = await self._suspend()

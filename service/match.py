@@ -7,8 +7,10 @@ from collections.abc import Callable
 from engine.clock import Arrival
 from engine.state import MatchState
 from engine.view import Audience
+from service.failures import failure_of
 from service.line import Line, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
+from service.metrics.process import Limit
 from service.ports import StoreUnavailableError
 from service.watches import Recent, Watch
 from service.writer import MatchWriter, Services, UnknownMatchError
@@ -24,7 +26,7 @@ class Match:
         self.match_id = match_id
         self._services = services
         self._writer = MatchWriter(match_id, services)
-        self._line = Line()
+        self._line = Line(lambda: services.metrics.process.shed(Limit.LINE))
         self._works = False
         self._published_version = 0
         self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep
@@ -41,6 +43,11 @@ class Match:
     def recent(self) -> Recent:
         """The events of the last versions."""
         return self._writer.recent
+
+    @property
+    def committed_ns(self) -> int:
+        """When what is new was durable."""
+        return self._writer.committed_ns
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -159,6 +166,7 @@ class Match:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
             self._writer.forget()  # the outcome of the write is unknown; the store knows
+            self._count_failure(order, error)
             if not ticket.done.done():
                 ticket.done.set_exception(error)
             return
@@ -167,16 +175,22 @@ class Match:
         if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
             ticket.done.set_result(done)
         self._publish(done.state)  # after the reply, so that a stream sends the outcome before the update
+        self._services.metrics.timing.published(self._services.clock.now_ns() - self._writer.committed_ns)
 
     def _turn_all_away(self, error: Exception) -> None:
         self._writer.forget()
         while (ticket := self._line.first()) is not None:
             if isinstance(error, StoreUnavailableError):
                 self._writer.turned_away(ticket)
+            self._count_failure(ticket.order, error)
             self._line.leave(ticket)
             if not ticket.done.done():
                 ticket.done.set_exception(error)
         if not isinstance(error, UnknownMatchError):
             get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
             retry_ns = self._services.clock.now_ns() + STORE_RETRY_NS
-            self._services.deadlines.arm(self.match_id, retry_ns)
+            self._services.deadlines.retry(self.match_id, retry_ns)
+
+    def _count_failure(self, order: PlayerOrder | ServiceOrder | None, error: Exception) -> None:
+        if isinstance(order, PlayerOrder):
+            self._services.metrics.game.failed(order.command, failure_of(error))

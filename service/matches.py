@@ -177,6 +177,7 @@ class Matches:
         for match in live:
             if match.due_ns is not None:
                 self._services.deadlines.arm(match.match_id, match.due_ns)
+        self._services.metrics.game.recovered(match.match_id for match in live)
         suspended = [match.match_id for match in live if match.due_ns is None]
         await self._command_all(suspended, ResumeClocks())
         return len(live)
@@ -247,7 +248,7 @@ class Matches:
                 deal=DealSecrets(current_rules_hash(), secret),
             ),
         )
-        self._services.metrics.step(step)
+        self._services.metrics.game.stored(match_id, step, state)
         self._services.deadlines.arm(match_id, state.due_ns)
         return Admission(match_id, state, audience, token, spectator_token, code)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from engine.clock import Arrival
 from engine.faults import Fault, FaultCause
+from service.metrics.timing import TimingMetrics
 
 MS_NS = 1_000_000
 TICK_NS = 10 * MS_NS
@@ -38,11 +39,13 @@ class TimingGuard:
         *,
         publish_stall_ns: int,
         report: Callable[[Fault], None],
+        metrics: TimingMetrics,
     ) -> None:
         self.now_ns = source
         self.error_bound_ns = error_bound_ns
         self._publish_stall_ns = publish_stall_ns
         self._report = report
+        self._metrics = metrics
         self._loop_ns = 0
         self._last_tick_ns = self._vouched_ns = self._stalled_since_ns = source()
         self._stall_forgotten_ns = 0
@@ -78,10 +81,13 @@ class TimingGuard:
         passed_ns = max(stood_ns, now_ns - self._last_tick_ns)  # but a sleep of the machine leaves a backlog too
         if self._last_tick_ns < self._stall_forgotten_ns:  # which is worked off only while the loop runs
             self._stall_forgotten_ns += max(0, passed_ns - TICK_NS)
+        self._metrics.ticked(max(0, passed_ns - TICK_NS))
         if passed_ns > STALL_NS:
+            self._metrics.stalled()
             self._stalled(now_ns, stood_ns)
         step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
         if abs(step_ns) > STEP_NS:
+            self._metrics.stepped()
             span = sorted((self._last_tick_ns, now_ns))
             self._report(Fault(FaultCause.CLOCK_FAULT, span[0], span[1], f"service time stepped by {step_ns} ns"))
         self._vouched_ns = self._last_tick_ns

@@ -24,6 +24,10 @@ class InFlight:
     def __init__(self) -> None:
         self._tickets: list[Ticket] = []
 
+    def __len__(self) -> int:
+        """How many. From any thread."""
+        return sum(not ticket.withdrawn for ticket in self._tickets.copy())
+
     def add(self, ticket: Ticket) -> None:
         """A command was stamped; it counts until its ticket has left its line."""
         heappush(self._tickets, ticket)

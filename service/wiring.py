@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
 from service.limits import Limits, Rates
 from service.logs import get_logger
+from service.measured_store import MeasuredStore
 from service.metrics import Metrics
-from service.ports import LedgerRow
+from service.ports import LedgerRow, Store
 from service.rpc.auth import Gatekeeper
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
@@ -61,9 +63,12 @@ def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
-    def __init__(self, settings: Settings, store: SqliteStore, now_ns: Callable[[], int]) -> None:
+    def __init__(self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
         self._metrics = Metrics()
+        self._metrics.process.show_resources()
+        self._metrics.timing.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+        store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
             settings,
             store=store,
@@ -98,10 +103,10 @@ class Service:
         health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
 
-    def _gatekeeper(self, settings: Settings, store: SqliteStore) -> Gatekeeper:
+    def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
         """Who may come in, and how much each may ask for."""
         self._fetched_keys = FetchedKeys(settings.jwks_url) if settings.jwks_url is not None else None
-        self._limits = Limits(self._core.clock.now_ns, _rates(settings))
+        self._limits = Limits(self._core.clock.now_ns, _rates(settings), self._metrics.process.shed)
         platform = _platform(settings, self._fetched_keys) if settings.auth == "platform" else None
         return Gatekeeper(store, self._metrics, now_ns=self._core.clock.now_ns, limits=self._limits, platform=platform)
 
@@ -111,6 +116,7 @@ class Service:
             if self._fetched_keys is not None:
                 await self._fetched_keys.start()
             live = await self._core.start()
+            self._metrics.process.bus_connected.set(1)  # within a process it always is
             await self._grpc.start()
         except BaseException:
             await self._grpc.stop(0)

@@ -22,6 +22,7 @@ from service.dealing import MatchDeals
 from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.metrics import Metrics
+from service.metrics.timing import Instants
 from service.ports import (
     Append,
     Bus,
@@ -86,6 +87,9 @@ class MatchWriter:
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
         """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
         self._blamed_ns = 0
+        self._decided_ns = 0
+        self.committed_ns = 0
+        """When the last step or outcome was durable."""
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -150,10 +154,13 @@ class MatchWriter:
         if state is None:
             raise UnknownMatchError
         self._is_known = True
+        self._services.metrics.game.loaded(self._match_id, steps[:1], state)
         return state
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
+        begun_ns = self._services.clock.now_ns()
         state = await self.state()
+        loaded_ns = self._services.clock.now_ns()
         if state.suspended_at_ns is not None:
             raise ClocksStandError
         services = self._services
@@ -178,8 +185,10 @@ class MatchWriter:
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
         self._owed.pop(owed, None)
-        services.metrics.command(request.command, ruling.refusal)
-        services.metrics.committed(services.clock.now_ns() - request.arrival.latest_ns)
+        instants = Instants(begun_ns, loaded_ns, self._decided_ns, self.committed_ns)
+        services.metrics.game.decided(request.command, ruling.refusal)
+        services.metrics.timing.judged(receipt, accepted=ruling.refusal is None)
+        services.metrics.timing.committed({"match_id": self._match_id}, request.arrival, instants)
         return Done(after, record)
 
     def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
@@ -223,6 +232,7 @@ class MatchWriter:
         invariants.check(after)
         if any(isinstance(event, MatchAborted) for event in step):
             await self._services.ledger.store()  # the proof before what follows from it
+        self._decided_ns = self._services.clock.now_ns()
         await self._services.store.append(
             Append(
                 match_id=self._match_id,
@@ -236,12 +246,13 @@ class MatchWriter:
                 deal=opened,
             ),
         )
+        self.committed_ns = self._services.clock.now_ns()
         if opened is not None:
             self._deals.keep(opened)
         if step:
             self._state = after
             self.recent.add(after.version, step)
-            self._services.metrics.step(step)
+            self._services.metrics.game.stored(self._match_id, step, after)
             self._look_for_delay(step)
             if after.result is not None:
                 self._services.ledger.forget(self._match_id)
@@ -258,4 +269,5 @@ class MatchWriter:
     async def _repeated(self, order: PlayerOrder) -> Done:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)
         assert record is not None
+        self._services.metrics.game.repeated()
         return Done(await self.state(), record, repeated=True)

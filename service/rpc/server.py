@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -11,6 +12,7 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from service.metrics import Metrics
+from service.metrics.grpc import CallType
 from service.ports import Clock
 from service.rpc import edge, rules_service
 from service.rpc.arrival import stamping
@@ -124,15 +126,18 @@ class _Adapter:
 
     def unary(self, name: str, kind: type[M], handler: UnaryHandler[M]) -> None:
         """Serve a unary method."""
-        call = edge.unary(handler, self._metrics.method(self._service.full_name, name))
-        self._handlers[name] = grpc.unary_unary_rpc_method_handler(call, stamping(kind, self._clock), _as_it_is)
+        metrics = self._metrics.method(self._service.full_name, name)
+        read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
+        self._handlers[name] = grpc.unary_unary_rpc_method_handler(edge.unary(handler, metrics), read, write)
 
     def stream(self, name: str, kind: type[M], handler: StreamHandler[M]) -> None:
         """Serve a server-streaming or bidirectional method."""
-        call = edge.stream(handler, self._metrics.method(self._service.full_name, name))
         bidirectional = self._service.methods_by_name[name].client_streaming
+        call_type: CallType = "bidi_stream" if bidirectional else "server_stream"
+        metrics = self._metrics.method(self._service.full_name, name, call_type)
+        read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
         make = grpc.stream_stream_rpc_method_handler if bidirectional else grpc.unary_stream_rpc_method_handler
-        self._handlers[name] = make(call, stamping(kind, self._clock), _as_it_is)
+        self._handlers[name] = make(edge.stream(handler, metrics), read, write)
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """All of them; every method of the service must have one."""
@@ -153,5 +158,11 @@ def _serve_matches(matches: _Adapter, match_service: MatchService) -> None:
     matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)
 
 
-def _as_it_is(data: bytes) -> bytes:
-    return data
+def _as_it_is(sent: Callable[[], None]) -> Callable[[bytes], bytes]:
+    """A response serializer for bytes that are serialized already; it counts them."""
+
+    def serialize(data: bytes) -> bytes:
+        sent()
+        return data
+
+    return serialize

@@ -13,6 +13,7 @@ from engine.state import MatchState
 from engine.view import Audience
 from service.line import Done
 from service.match import Match
+from service.metrics.streams import StreamMetrics
 from service.ports import Clock, CommandRecord, Store
 from service.rpc import facts
 from service.rpc.edge import Context
@@ -122,6 +123,7 @@ class Pump:
         guard: Guard,
         clock: Clock,
         response: StreamResponse,
+        metrics: StreamMetrics,
     ) -> None:
         self._context = context
         self._match = match
@@ -129,6 +131,7 @@ class Pump:
         self._guard = guard
         self._clock = clock
         self._response = response
+        self._metrics = metrics
         self._update = SubMessage(response.DESCRIPTOR, "update")
         self._presence: tuple[bool, bool] | None = None
         self._watch: Watch | None = None
@@ -165,8 +168,11 @@ class Pump:
             raise StatusError(FUTURE_VERSION)
         if state.version > watch.cursor or presence != self._presence:
             message = self._presenter.update(state, watch.cursor)
+            is_news = self._presence is not None and state.version > watch.cursor
             watch.cursor, self._presence = max(watch.cursor, state.version), presence
             await self._write(self._guard.release(message.within(self._update)))
+            if is_news:
+                self._metrics.delivered(self._clock.now_ns() - self._match.committed_ns)
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
         while (item := outbox.next()) is not None:

@@ -200,7 +200,7 @@ async def test_online_nobody_names_a_seat(server: Server) -> None:
 
 async def test_who_commits_and_never_opens_voids_the_match(server: Server) -> None:
     """Before any deal, with a reason of its own that is counted."""
-    counted = server.sample("specbid_matches_finished_total", result="deal not opened")
+    counted = server.sample("specbid_matches_finished_total", result="deal_not_opened")
     stub = MatchServiceStub(server.channel)
     request = pb.CreateMatchRequest(request_id=new_id(), mode=MATCH_MODE_ONLINE)
     request.start_timeout.seconds = 1
@@ -216,7 +216,7 @@ async def test_who_commits_and_never_opens_voids_the_match(server: Server) -> No
                 views.append(response.update.view)
     assert views[0].public.result.aborted.reason == ABORT_REASON_DEAL_NOT_OPENED
     assert views[0].public.round_number == 0
-    assert server.sample("specbid_matches_finished_total", result="deal not opened") == counted + 1
+    assert server.sample("specbid_matches_finished_total", result="deal_not_opened") == counted + 1
     proof = await proof_for(one)
     assert problems(proof) == []
     assert not proof.rounds

@@ -9,6 +9,7 @@ import pytest
 
 from engine.clock import Arrival
 from engine.faults import Fault, FaultCause
+from service.metrics import Metrics
 from service.timing_guard import MS_NS, SLACK_NS, STALL_MEMORY_NS, STALL_NS, STEP_NS, TICK_NS, TimingGuard
 from tests.support.virtual_time import VirtualLoop, in_virtual_time, virtual_now_ns
 
@@ -28,6 +29,7 @@ class Ticking(TimingGuard):
             lambda: error_bound_ns,
             publish_stall_ns=PUBLISH_STALL_NS,
             report=self.faults.append,
+            metrics=Metrics().timing,
         )
 
 

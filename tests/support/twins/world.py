@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
@@ -161,7 +160,7 @@ def run(course: Course, plan: Plan) -> dict[str, list[bytes]]:
     first_ns = moves[plan.live_from - 1].at_ns if plan.live_from else NOON_NS
     loop = VirtualLoop()
     loop.now_ns = first_ns - NOON_NS
-    clock = SimpleNamespace(perf_counter=partial(_seconds, loop))
+    clock = SimpleNamespace(perf_counter_ns=lambda: loop.now_ns)
     try:
         with patch.object(edge, "time", clock), structlog.testing.capture_logs() as log:
             captures = loop.run_until_complete(_live(course, plan))
@@ -169,10 +168,6 @@ def run(course: Course, plan: Plan) -> dict[str, list[bytes]]:
         return captures
     finally:
         loop.close()
-
-
-def _seconds(loop: VirtualLoop) -> float:
-    return loop.now_ns / 1e9
 
 
 def stored(course: Course, moves: int) -> MemoryStore:
