@@ -47,7 +47,7 @@ async def _fired(seconds: int) -> list[float]:
         if len(delays_ms) == ARMED:
             done.set()
 
-    deadlines = Deadlines(guard, fire, Metrics().timing)
+    deadlines = Deadlines(guard, fire, Metrics().deadlines)
     for match_id, due_ns in due.items():
         deadlines.arm(match_id, due_ns)
     await done.wait()
@@ -105,5 +105,5 @@ async def _ticking(*, seconds: float) -> float:
 
 def _guard() -> TimingGuard:
     return TimingGuard(
-        time.monotonic_ns, lambda: 0, publish_stall_ns=2 * SECOND_NS, report=print, metrics=Metrics().timing
+        time.monotonic_ns, lambda: 0, publish_stall_ns=2 * SECOND_NS, report=print, metrics=Metrics().clock
     )

@@ -83,10 +83,10 @@ class Core:
             ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
         )
         self.clock = TimingGuard(
-            now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record, metrics=metrics.timing
+            now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record, metrics=metrics.clock
         )
         self._watermark = Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
-        self._deadlines = Deadlines(self.clock, self._wake, metrics.timing)
+        self._deadlines = Deadlines(self.clock, self._wake, metrics.deadlines)
         services = Services(
             store=store,
             clock=self.clock,
@@ -100,10 +100,14 @@ class Core:
             shuffle=shuffle,
         )
         self.matches = Matches(services)
+        self._show(metrics)
+
+    def _show(self, metrics: Metrics) -> None:
+        """What is asked for only when somebody reads the metrics; from their thread."""
         self._metrics = metrics
-        metrics.timing.armed.set_function(lambda: len(self._deadlines))
-        metrics.timing.overdue.set_function(lambda: self._deadlines.oldest_overdue_ns() / 1e9)
-        metrics.timing.error_bound.set_function(lambda: error_bound_ns() / 1e9)
+        metrics.deadlines.armed.set_function(lambda: len(self._deadlines))
+        metrics.deadlines.overdue.set_function(lambda: self._deadlines.oldest_overdue_ns() / 1e9)
+        metrics.clock.error_bound.set_function(lambda: self.clock.error_bound_ns() / 1e9)
         metrics.process.inflight.set_function(lambda: len(self._watermark.in_flight))
 
     async def start(self) -> int:

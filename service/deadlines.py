@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
-from service.metrics.timing import TimingMetrics
+from service.metrics.deadlines import DeadlineMetrics
 from service.ports import Clock
 
 LONGEST_NAP_NS = 1_000_000_000
@@ -19,7 +19,7 @@ _SLACK_ENTRIES = 1024
 class Deadlines:
     """Calls `fire(match_id)` once `due_ns` of a match has passed. A later `arm` replaces the earlier one."""
 
-    def __init__(self, clock: Clock, fire: Callable[[str], None], metrics: TimingMetrics) -> None:
+    def __init__(self, clock: Clock, fire: Callable[[str], None], metrics: DeadlineMetrics) -> None:
         self._clock = clock
         self._fire = fire
         self._metrics = metrics

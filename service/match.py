@@ -44,10 +44,9 @@ class Match:
         """The events of the last versions."""
         return self._writer.recent
 
-    @property
-    def committed_ns(self) -> int:
-        """When what is new was durable."""
-        return self._writer.committed_ns
+    def durable_ns(self, version: int) -> int | None:
+        """When this version became durable, if it is the last one that was made here."""
+        return self._writer.durable_ns(version)
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -175,7 +174,9 @@ class Match:
         if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
             ticket.done.set_result(done)
         self._publish(done.state)  # after the reply, so that a stream sends the outcome before the update
-        self._services.metrics.timing.published(self._services.clock.now_ns() - self._writer.committed_ns)
+        durable_ns = self.durable_ns(done.state.version)
+        if done.record is not None and done.record.refusal is None and not done.repeated and durable_ns is not None:
+            self._services.metrics.timing.published(self._services.clock.now_ns() - durable_ns)
 
     def _turn_all_away(self, error: Exception) -> None:
         self._writer.forget()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from engine.clock import Arrival
 from engine.faults import Fault, FaultCause
-from service.metrics.timing import TimingMetrics
+from service.metrics.clock import ClockMetrics
 
 MS_NS = 1_000_000
 TICK_NS = 10 * MS_NS
@@ -39,7 +39,7 @@ class TimingGuard:
         *,
         publish_stall_ns: int,
         report: Callable[[Fault], None],
-        metrics: TimingMetrics,
+        metrics: ClockMetrics,
     ) -> None:
         self.now_ns = source
         self.error_bound_ns = error_bound_ns

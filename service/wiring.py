@@ -67,7 +67,7 @@ class Service:
         self.drain_seconds = settings.drain_seconds
         self._metrics = Metrics()
         self._metrics.process.show_resources()
-        self._metrics.timing.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+        self._metrics.clock.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
         store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
             settings,

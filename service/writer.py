@@ -87,9 +87,8 @@ class MatchWriter:
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
         """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
         self._blamed_ns = 0
-        self._decided_ns = 0
-        self.committed_ns = 0
-        """When the last step or outcome was durable."""
+        self._decided_ns = self._stored_ns = 0
+        self._moved = (0, 0)
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -98,6 +97,10 @@ class MatchWriter:
                 if self._state is None:
                     self._state = await self._load()
         return self._state
+
+    def durable_ns(self, version: int) -> int | None:
+        """When this version became durable, if it is the last one that was made here."""
+        return self._moved[1] if self._moved[0] == version else None
 
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
@@ -185,11 +188,14 @@ class MatchWriter:
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
         self._owed.pop(owed, None)
-        instants = Instants(begun_ns, loaded_ns, self._decided_ns, self.committed_ns)
-        services.metrics.game.decided(request.command, ruling.refusal)
-        services.metrics.timing.judged(receipt, accepted=ruling.refusal is None)
-        services.metrics.timing.committed({"match_id": self._match_id}, request.arrival, instants)
+        self._count(order, record, Instants(begun_ns, loaded_ns, self._decided_ns, self._stored_ns))
         return Done(after, record)
+
+    def _count(self, order: PlayerOrder, record: CommandRecord, instants: Instants) -> None:
+        metrics = self._services.metrics
+        metrics.game.decided(order.command, record.refusal)
+        metrics.timing.judged(record.receipt, accepted=record.refusal is None)
+        metrics.timing.committed({"match_id": self._match_id}, record.receipt.arrival, instants)
 
     def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
         """An abort that no row of the ledger speaks for is proven by the command's own stamp: that becomes a row."""
@@ -246,11 +252,12 @@ class MatchWriter:
                 deal=opened,
             ),
         )
-        self.committed_ns = self._services.clock.now_ns()
+        self._stored_ns = self._services.clock.now_ns()
         if opened is not None:
             self._deals.keep(opened)
         if step:
             self._state = after
+            self._moved = after.version, self._stored_ns
             self.recent.add(after.version, step)
             self._services.metrics.game.stored(self._match_id, step, after)
             self._look_for_delay(step)

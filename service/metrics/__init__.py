@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, start_http_server
 
+from service.metrics.clock import ClockMetrics
+from service.metrics.deadlines import DeadlineMetrics
 from service.metrics.game import GameMetrics
 from service.metrics.grpc import CallType, GrpcMetrics, MethodMetrics
 from service.metrics.process import ProcessMetrics
@@ -21,6 +23,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.game = GameMetrics(self.registry)
         self.timing = TimingMetrics(self.registry)
+        self.deadlines = DeadlineMetrics(self.registry)
+        self.clock = ClockMetrics(self.registry)
         self.store = StoreMetrics(self.registry)
         self.streams = StreamMetrics(self.registry)
         self.process = ProcessMetrics(self.registry)

@@ -1,20 +1,18 @@
-"""Time: how long a command takes and where, how it stands to its deadline, and what the clocks and the loop do."""
+"""Commands in time: how long one takes and where, and how it stands to its deadline."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
 from engine.clock import Arrival, Verdict
-from engine.faults import FaultCause
-from service.metrics.families import Counters, Histograms
+from service.metrics.families import Histograms
 from service.ports import Receipt
 
 _WHOLE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _STAGE = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 _PLAYER = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-_DELAY = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 3.0)
 
 
 class Instants(NamedTuple):
@@ -28,7 +26,7 @@ class Instants(NamedTuple):
 
 
 class TimingMetrics:
-    """Histograms of commands and deadlines; gauges that are asked for only when they are read."""
+    """Where the time of a command goes: the service's, and the player's."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._arrival_to_commit = Histograms(
@@ -53,34 +51,6 @@ class TimingMetrics:
         self._late = Histograms(
             registry, "specbid_deadline_late_seconds", "How long after the deadline a late command came.", _PLAYER
         ).child()
-        self._fire_delay = Histograms(
-            registry, "specbid_deadline_fire_delay_seconds", "From a deadline to the timer that looks at it.", _DELAY
-        ).child()
-        self._lag = Histograms(
-            registry, "specbid_loop_lag_seconds", "How late the event loop's 10 ms ticker came.", _DELAY
-        ).child()
-        self._stalls = Counters(registry, "specbid_loop_stalls", "Ticks that came more than 40 ms late.").child()
-        self._steps = Counters(
-            registry, "specbid_clock_steps", "Times that service time and the loop's clock parted by 50 ms in a tick."
-        ).child()
-        faults = Counters(registry, "specbid_timing_failures", "Rows of the fault ledger, by cause.", ["cause"])
-        self._faults = {cause: faults.child(cause.name.lower()) for cause in FaultCause}
-        self.armed = Gauge("specbid_deadlines_armed", "Deadlines that wait for their instant.", registry=registry)
-        self.overdue = Gauge(
-            "specbid_deadline_overdue_seconds",
-            "How long the oldest deadline that has passed has not been settled.",
-            unit="seconds",
-            registry=registry,
-        )
-        self.error_bound = Gauge(
-            "specbid_clock_error_bound_seconds",
-            "How far service time may be from the store's.",
-            unit="seconds",
-            registry=registry,
-        )
-        self.skew = Gauge(
-            "specbid_clock_skew_seconds", "Service time less wall time.", unit="seconds", registry=registry
-        )
 
     def committed(self, example: dict[str, str], arrival: Arrival, at: Instants) -> None:
         """A command's outcome became durable. `example` names the command to whoever looks into the slow ones."""
@@ -102,23 +72,3 @@ class TimingMetrics:
             self._margin.observe_ns(receipt.decision.deadline_ns - receipt.arrival.latest_ns)
         elif receipt.verdict is Verdict.LATE:
             self._late.observe_ns(receipt.arrival.earliest_ns - receipt.decision.deadline_ns)
-
-    def fired(self, delay_ns: int) -> None:
-        """A deadline was looked at, so long after it had passed."""
-        self._fire_delay.observe_ns(delay_ns)
-
-    def ticked(self, late_ns: int) -> None:
-        """The loop's ticker came so late."""
-        self._lag.observe_ns(late_ns)
-
-    def stalled(self) -> None:
-        """The loop stood still, or the machine slept."""
-        self._stalls.inc()
-
-    def stepped(self) -> None:
-        """One of two clocks stepped."""
-        self._steps.inc()
-
-    def fault(self, cause: FaultCause) -> None:
-        """A row was added to the fault ledger."""
-        self._faults[cause].inc()

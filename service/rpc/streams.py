@@ -171,8 +171,8 @@ class Pump:
             is_news = self._presence is not None and state.version > watch.cursor
             watch.cursor, self._presence = max(watch.cursor, state.version), presence
             await self._write(self._guard.release(message.within(self._update)))
-            if is_news:
-                self._metrics.delivered(self._clock.now_ns() - self._match.committed_ns)
+            if is_news and (durable_ns := self._match.durable_ns(state.version)) is not None:
+                self._metrics.delivered(self._clock.now_ns() - durable_ns)
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
         while (item := outbox.next()) is not None:

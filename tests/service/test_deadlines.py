@@ -23,7 +23,7 @@ class Fired:
     log: list[tuple[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.deadlines = Deadlines(VirtualClock(), self._fire, Metrics().timing)
+        self.deadlines = Deadlines(VirtualClock(), self._fire, Metrics().deadlines)
 
     def arm(self, match_id: str, seconds: float | None) -> None:
         """Set a deadline at so many seconds after the beginning, or lift it."""

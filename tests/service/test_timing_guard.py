@@ -29,7 +29,7 @@ class Ticking(TimingGuard):
             lambda: error_bound_ns,
             publish_stall_ns=PUBLISH_STALL_NS,
             report=self.faults.append,
-            metrics=Metrics().timing,
+            metrics=Metrics().clock,
         )
 
 
