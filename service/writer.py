@@ -148,6 +148,7 @@ class MatchWriter:
     async def _load(self) -> MatchState:
         state: MatchState | None = None
         self.recent = Recent()
+        began_ns = self._services.clock.now_ns()
         steps = await self._services.store.steps(self._match_id)
         for number, step in enumerate(steps, start=1):
             state = advance(state, step)
@@ -157,13 +158,13 @@ class MatchWriter:
         if state is None:
             raise UnknownMatchError
         self._is_known = True
-        self._services.metrics.game.loaded(self._match_id, steps[:1], state)
+        self._services.metrics.game.loaded(self._match_id, steps[0], state)
+        self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
         return state
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         begun_ns = self._services.clock.now_ns()
         state = await self.state()
-        loaded_ns = self._services.clock.now_ns()
         if state.suspended_at_ns is not None:
             raise ClocksStandError
         services = self._services
@@ -188,7 +189,7 @@ class MatchWriter:
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
         self._owed.pop(owed, None)
-        self._count(order, record, Instants(begun_ns, loaded_ns, self._decided_ns, self._stored_ns))
+        self._count(order, record, Instants(begun_ns, self._decided_ns, self._stored_ns))
         return Done(after, record)
 
     def _count(self, order: PlayerOrder, record: CommandRecord, instants: Instants) -> None:

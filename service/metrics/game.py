@@ -105,10 +105,10 @@ class GameMetrics:
             self._place(match_id, None, 0)
         self._recovered.set(len(self._places))
 
-    def loaded(self, match_id: str, log: Iterable[ev.Step], state: MatchState) -> None:
-        """A match was read from its log."""
+    def loaded(self, match_id: str, first: ev.Step, state: MatchState) -> None:
+        """A match was read from its log, which begins so."""
         self._replayed.add(state.version)
-        created_ns = next(event.at_ns for step in log for event in step if isinstance(event, ev.MatchCreated))
+        created_ns = next(event.at_ns for event in first if isinstance(event, ev.MatchCreated))
         self._place(match_id, state.phase, created_ns)
 
     def stored(self, match_id: str, step: ev.Step, state: MatchState) -> None:

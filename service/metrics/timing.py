@@ -20,7 +20,6 @@ class Instants(NamedTuple):
 
     begun_ns: int
     """Its turn in the line came."""
-    loaded_ns: int
     decided_ns: int
     committed_ns: int
 
@@ -38,7 +37,7 @@ class TimingMetrics:
         stage = Histograms(
             registry,
             "specbid_stage_seconds",
-            "Stages of a command: waiting for its turn, reading the match, deciding, storing, telling.",
+            "Stages of a command: waiting in line, deciding, storing, telling; load: reading a match where need be.",
             _STAGE,
             ["stage"],
         )
@@ -56,9 +55,12 @@ class TimingMetrics:
         """A command's outcome became durable. `example` names the command to whoever looks into the slow ones."""
         self._arrival_to_commit.observe_example_ns(at.committed_ns - arrival.latest_ns, example, at.committed_ns)
         self._queue.observe_ns(at.begun_ns - arrival.latest_ns)
-        self._load.observe_ns(at.loaded_ns - at.begun_ns)
-        self._rules.observe_ns(at.decided_ns - at.loaded_ns)
+        self._rules.observe_ns(at.decided_ns - at.begun_ns)
         self._store.observe_ns(at.committed_ns - at.decided_ns)
+
+    def loaded(self, length_ns: int) -> None:
+        """A match that was not in memory was read, within the waiting of whoever wanted it."""
+        self._load.observe_ns(length_ns)
 
     def published(self, since_commit_ns: int) -> None:
         """The sender and the watchers were told of a command's outcome, so long after it was durable."""

@@ -209,6 +209,8 @@ class Process:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     entropy: ScriptedEntropy = field(default_factory=ScriptedEntropy)
+    now_ns: Callable[[], int] = virtual_service_ns
+    error_bound_ns: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
@@ -216,8 +218,8 @@ class Process:
         self.core = Core(
             Settings(),
             store=self.store,
-            now_ns=virtual_service_ns,
-            error_bound_ns=lambda: 0,
+            now_ns=self.now_ns,
+            error_bound_ns=self.error_bound_ns,
             bus=self.bus,
             entropy=self.entropy,
             metrics=self.metrics,
