@@ -88,6 +88,10 @@ format: setup ## fix what can be fixed and format everything
 proto: setup ## generate the Python code of the protos again
 	@$(BIN)/python proto/generate.py
 
+.PHONY: docs
+docs: setup ## write the generated documents again
+	@$(BIN)/python docs/generate.py
+
 .PHONY: lock
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(UPGRADE)
