@@ -11,7 +11,7 @@ from bench.clock_cost import microseconds
 from bench.report import TEXT, Table, Value
 from engine import commands as cmd
 from engine.clock import SECOND_NS, Arrival, Decision, Verdict
-from engine.events import MatchCreated, Passed, PlayerSeated
+from engine.events import MatchCreated, Passed, PlayerSeated, Step
 from engine.evolve import advance
 from engine.seats import SEATS, Seat
 from engine.view import Audience
@@ -46,7 +46,7 @@ def _parts(metrics: Metrics) -> dict[str, Callable[[], object]]:
     decision = Decision(Seat.ONE, now_ns, 120 * SECOND_NS)
     receipt = Receipt(Arrival.at(now_ns), decision, 0, Verdict.IN_TIME)
     record = CommandRecord(Audience.SEAT_ONE, "c", bytes(32), 2, None, receipt)
-    created = (
+    created: Step = (
         MatchCreated(now_ns, shared_device=False, start_timeout_ns=SECOND_NS, continue_timeout_ns=SECOND_NS),
         *(PlayerSeated(seat, "Ada") for seat in SEATS),
     )

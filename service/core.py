@@ -144,11 +144,14 @@ class Core:
         """Serve on until the clocks stand; where they cannot, raise, so that the stop is one without notice."""
         loop = asyncio.get_running_loop()
         gives_up = loop.time() + SUSPENDING_SECONDS
+        is_told = False
         while True:
             try:
                 return await self.matches.suspend()
             except StoreUnavailableError:
-                get_logger().warning("clocks_not_suspended")
+                if not is_told:
+                    get_logger().warning("clocks_not_suspended")
+                    is_told = True
                 if loop.time() >= gives_up:
                     raise
                 await asyncio.sleep(SUSPEND_RETRY_SECONDS)

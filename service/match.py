@@ -9,7 +9,8 @@ from engine.state import MatchState
 from engine.view import Audience
 from service.failures import failure_of
 from service.line import Line, PlayerOrder, ServiceOrder, Ticket
-from service.logs import get_logger
+from service.logs import about, get_logger
+from service.metrics.game import Failure
 from service.metrics.process import Limit
 from service.ports import StoreUnavailableError
 from service.watches import Recent, Watch
@@ -161,6 +162,7 @@ class Match:
             self._services.bus.publish(self.match_id, state.version)
 
     async def _carry_out(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
+        about.set((self.match_id, order))
         try:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
@@ -170,6 +172,7 @@ class Match:
                 ticket.done.set_exception(error)
             return
         finally:
+            about.set(None)
             self._line.leave(ticket)
         if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
             ticket.done.set_result(done)
@@ -188,10 +191,16 @@ class Match:
             if not ticket.done.done():
                 ticket.done.set_exception(error)
         if not isinstance(error, UnknownMatchError):
-            get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
+            if isinstance(error, StoreUnavailableError):
+                get_logger().warning("match_waits_for_store", match_id=self.match_id)
+            else:
+                get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
             retry_ns = self._services.clock.now_ns() + STORE_RETRY_NS
             self._services.deadlines.retry(self.match_id, retry_ns)
 
     def _count_failure(self, order: PlayerOrder | ServiceOrder | None, error: Exception) -> None:
         if isinstance(order, PlayerOrder):
-            self._services.metrics.game.failed(order.command, failure_of(error))
+            why = failure_of(error)
+            self._services.metrics.game.failed(order.command, why)
+            if why is Failure.INTERNAL_ERROR:
+                get_logger().error("command_failed", exc_info=error)

@@ -18,6 +18,7 @@ from engine.view import Audience
 from service import fair_deal
 from service.dealing import current_rules_hash
 from service.line import Done, ServiceOrder
+from service.logs import get_logger
 from service.match import Match
 from service.ports import Append, Credential, DealSecrets, DuplicateRequestError, SeatRequest, StoreUnavailableError
 from service.secret import Secret
@@ -249,6 +250,7 @@ class Matches:
             ),
         )
         self._services.metrics.game.stored(match_id, step, state)
+        get_logger().info("match_created", match_id=match_id)
         self._services.deadlines.arm(match_id, state.due_ns)
         return Admission(match_id, state, audience, token, spectator_token, code)
 

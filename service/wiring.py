@@ -124,7 +124,13 @@ class Service:
             self._core.release()
             self._metrics.stop()
             raise
-        get_logger().info("serving", address=self.addresses.grpc, metrics=self.addresses.metrics, live_matches=live)
+        get_logger().info(
+            "serving",
+            address=self.addresses.grpc,
+            metrics=self.addresses.metrics,
+            health=self.addresses.health,
+            live_matches=live,
+        )
 
     def hurry(self) -> None:
         """Wait no longer for load balancers, also in a drain that has begun."""
@@ -137,12 +143,11 @@ class Service:
 
     async def stop(self) -> None:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
-        log = get_logger()
-        log.info("draining", seconds=self.drain_seconds)
+        get_logger().info("draining", seconds=self.drain_seconds)
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
         self._stop_fetching()
         self._metrics.stop()
-        log.info("drained", suspended_matches=suspended)
+        get_logger().info("drained", suspended_matches=suspended)
 
 
 def _rates(settings: Settings) -> Rates:

@@ -21,6 +21,7 @@ from service.deadlines import Deadlines
 from service.dealing import MatchDeals
 from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
+from service.logs import get_logger
 from service.metrics import Metrics
 from service.metrics.timing import Instants
 from service.ports import (
@@ -257,14 +258,19 @@ class MatchWriter:
         if opened is not None:
             self._deals.keep(opened)
         if step:
-            self._state = after
-            self._moved = after.version, self._stored_ns
-            self.recent.add(after.version, step)
-            self._services.metrics.game.stored(self._match_id, step, after)
-            self._look_for_delay(step)
-            if after.result is not None:
-                self._services.ledger.forget(self._match_id)
+            self._move(step, after)
         return after
+
+    def _move(self, step: Step, after: MatchState) -> None:
+        """A step was stored: everybody may know."""
+        self._state = after
+        self._moved = after.version, self._stored_ns
+        self.recent.add(after.version, step)
+        self._services.metrics.game.stored(self._match_id, step, after)
+        self._look_for_delay(step)
+        if after.result is not None:
+            self._services.ledger.forget(self._match_id)
+            get_logger().info("match_finished", match_id=self._match_id, result=after.result.reason.name.lower())
 
     def _look_for_delay(self, step: Step) -> None:
         """A decision that was stored long after the instant at which it began has burned its player's time (K3)."""
