@@ -1,0 +1,172 @@
+"""Boards, rows and panels as values, and the JSON that Grafana imports (schema 39: Grafana 10.4 and newer)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from helm.dashboards.promql import INSTANCE_VARIABLES, scoped
+
+SCHEMA = 39
+COLUMNS = 24
+HEIGHT = 8
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+ABOUT = "specbid_build_info"
+"""Every instance has it, so the choices of the variables come from it."""
+
+
+class Unit(StrEnum):
+    """Grafana's ids of units."""
+
+    COUNT = "short"
+    SECONDS = "s"
+    SHARE = "percentunit"
+    BYTES = "bytes"
+    CALLS = "reqps"
+    EVENTS = "eps"
+    UNIX_SECONDS = "dateTimeAsIso"
+
+
+class Kind(StrEnum):
+    """How a panel shows its queries: over time, or the newest values only."""
+
+    TIME = "timeseries"
+    NOW = "stat"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A PromQL expression without the matchers of the variables, and Grafana's template for the name of a line."""
+
+    expr: str
+    legend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel; `text` says what to see in it. Values from `warn` on are orange, from `bad` on red."""
+
+    title: str
+    text: str
+    unit: Unit
+    queries: tuple[Query, ...]
+    kind: Kind = Kind.TIME
+    width: int = 8
+    warn: float | None = None
+    bad: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels under a heading, from left to right, as many lines as they need."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One dashboard; `uid` is also the name of its file."""
+
+    uid: str
+    title: str
+    text: str
+    rows: tuple[Row, ...]
+
+    def panels(self) -> Iterator[Panel]:
+        """All panels, in reading order."""
+        for row in self.rows:
+            yield from row.panels
+
+    def to_json(self) -> dict[str, object]:
+        """What Grafana imports."""
+        return {
+            "uid": self.uid,
+            "title": self.title,
+            "description": self.text,
+            "tags": ["spectacular-bid"],
+            "schemaVersion": SCHEMA,
+            "editable": True,
+            "graphTooltip": 1,
+            "refresh": "30s",
+            "time": {"from": "now-1h", "to": "now"},
+            "timezone": "utc",
+            "templating": {"list": [_datasource(), *map(_choice, INSTANCE_VARIABLES)]},
+            "panels": list(_placed(self.rows)),
+        }
+
+
+def _datasource() -> dict[str, object]:
+    return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
+
+
+def _choice(label: str) -> dict[str, object]:
+    query = f"label_values({scoped(ABOUT, before=label)}, {label})"
+    return {
+        "name": label,
+        "label": label.capitalize(),
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": label},
+        "definition": query,
+        "refresh": 2,
+        "sort": 1,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+    }
+
+
+def _placed(rows: tuple[Row, ...]) -> Iterator[dict[str, object]]:
+    """Rows and panels with ids and places on Grafana's grid of 24 columns."""
+    y, number = 0, 0
+    for row in rows:
+        number += 1
+        place = {"x": 0, "y": y, "w": COLUMNS, "h": 1}
+        yield {"id": number, "type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": place}
+        x, y = 0, y + 1
+        for panel in row.panels:
+            if x + panel.width > COLUMNS:
+                x, y = 0, y + HEIGHT
+            number += 1
+            yield {"id": number, **_panel(panel), "gridPos": {"x": x, "y": y, "w": panel.width, "h": HEIGHT}}
+            x += panel.width
+        y += HEIGHT
+
+
+def _panel(panel: Panel) -> dict[str, object]:
+    return {
+        "type": panel.kind.value,
+        "title": panel.title,
+        "description": panel.text,
+        "datasource": DATASOURCE,
+        "targets": [_target(number, query, panel.kind) for number, query in enumerate(panel.queries)],
+        "fieldConfig": {"defaults": {"unit": panel.unit.value, **_colours(panel)}, "overrides": []},
+        "options": _STAT if panel.kind is Kind.NOW else _TIME,
+    }
+
+
+_STAT = {"colorMode": "background", "graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}}
+_TIME = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
+
+
+def _target(number: int, query: Query, kind: Kind) -> dict[str, object]:
+    return {
+        "refId": chr(ord("A") + number),
+        "datasource": DATASOURCE,
+        "expr": scoped(query.expr),
+        "legendFormat": query.legend,
+        "instant": kind is Kind.NOW,
+        "range": kind is Kind.TIME,
+    }
+
+
+def _colours(panel: Panel) -> dict[str, object]:
+    limits = [("orange", panel.warn), ("red", panel.bad)]
+    steps: list[dict[str, object]] = [{"color": "green", "value": None}]
+    steps += [{"color": colour, "value": value} for colour, value in limits if value is not None]
+    drawn = {"custom": {"thresholdsStyle": {"mode": "dashed"}}} if len(steps) > 1 and panel.kind is Kind.TIME else {}
+    by = "thresholds" if panel.kind is Kind.NOW else "palette-classic"
+    return {"color": {"mode": by}, "thresholds": {"mode": "absolute", "steps": steps}, **drawn}
