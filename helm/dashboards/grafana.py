@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from helm.dashboards.promql import INSTANCE_VARIABLES, scoped
+from helm.dashboards.promql import INSTANCE_VARIABLES, Query, scoped
 
 SCHEMA = 39
 COLUMNS = 24
@@ -25,7 +25,6 @@ class Unit(StrEnum):
     BYTES = "bytes"
     CALLS = "reqps"
     EVENTS = "eps"
-    UNIX_SECONDS = "dateTimeAsIso"
 
 
 class Kind(StrEnum):
@@ -33,14 +32,6 @@ class Kind(StrEnum):
 
     TIME = "timeseries"
     NOW = "stat"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A PromQL expression without the matchers of the variables, and Grafana's template for the name of a line."""
-
-    expr: str
-    legend: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +46,7 @@ class Panel:
     width: int = 8
     warn: float | None = None
     bad: float | None = None
+    decimals: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +106,6 @@ def _choice(label: str) -> dict[str, object]:
         "sort": 1,
         "multi": True,
         "includeAll": True,
-        "allValue": ".*",
         "current": {"text": ["All"], "value": ["$__all"]},
     }
 
@@ -143,7 +134,7 @@ def _panel(panel: Panel) -> dict[str, object]:
         "description": panel.text,
         "datasource": DATASOURCE,
         "targets": [_target(number, query, panel.kind) for number, query in enumerate(panel.queries)],
-        "fieldConfig": {"defaults": {"unit": panel.unit.value, **_colours(panel)}, "overrides": []},
+        "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
         "options": _STAT if panel.kind is Kind.NOW else _TIME,
     }
 
@@ -163,10 +154,18 @@ def _target(number: int, query: Query, kind: Kind) -> dict[str, object]:
     }
 
 
-def _colours(panel: Panel) -> dict[str, object]:
+def _defaults(panel: Panel) -> dict[str, object]:
+    """Unit and colours."""
     limits = [("orange", panel.warn), ("red", panel.bad)]
     steps: list[dict[str, object]] = [{"color": "green", "value": None}]
     steps += [{"color": colour, "value": value} for colour, value in limits if value is not None]
-    drawn = {"custom": {"thresholdsStyle": {"mode": "dashed"}}} if len(steps) > 1 and panel.kind is Kind.TIME else {}
-    by = "thresholds" if panel.kind is Kind.NOW else "palette-classic"
-    return {"color": {"mode": by}, "thresholds": {"mode": "absolute", "steps": steps}, **drawn}
+    shown: dict[str, object] = {
+        "unit": panel.unit.value,
+        "color": {"mode": "thresholds" if panel.kind is Kind.NOW else "palette-classic"},
+        "thresholds": {"mode": "absolute", "steps": steps},
+    }
+    if panel.kind is Kind.TIME and len(steps) > 1:
+        shown["custom"] = {"thresholdsStyle": {"mode": "dashed"}}
+    if panel.decimals is not None:
+        shown["decimals"] = panel.decimals
+    return shown
