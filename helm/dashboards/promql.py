@@ -24,7 +24,7 @@ def scoped(expr: str, *, before: str | None = None) -> str:
     """The expression with the matchers of the variables at every metric of ours; only those `before` this variable."""
 
     def matched(found: re.Match[str]) -> str:
-        names = JOB_VARIABLES if ":" in found[1] else INSTANCE_VARIABLES
+        names: tuple[str, ...] = JOB_VARIABLES if ":" in found[1] else INSTANCE_VARIABLES
         if before is not None:
             names = names[: names.index(before)]
         matchers = ",".join(f'{name}=~"${name}"' for name in names)

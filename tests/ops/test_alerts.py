@@ -1,0 +1,102 @@
+"""The rules of the chart: what promtool says of them, when each alert fires, and who is told what to do."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from helm.prometheus import program
+from tests.ops.expressions import RULES, RUNBOOKS, alerts
+
+STORIES = sorted((Path(__file__).parent / "rules").glob("*.yaml"))
+FIRING = 'ALERTS{alertstate="firing"}'
+HEADINGS = ["For players", "Look", "Do", "Harmless when"]
+
+
+def key(labels: dict[str, str]) -> tuple[str, str, str]:
+    """An alerting rule, told from others of its name by its window."""
+    return labels["alertname"], labels["severity"], labels.get("window", "")
+
+
+def declared() -> dict[tuple[str, str, str], dict[str, Any]]:
+    return {key({"alertname": alert["alert"], **alert["labels"]}): alert for alert in alerts()}
+
+
+def looks() -> Iterator[list[list[dict[str, str]]]]:
+    """For each story the labels of what is expected to fire, look by look."""
+    for path in STORIES:
+        for story in yaml.safe_load(path.read_text(encoding="utf-8"))["tests"]:
+            yield [
+                [dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"])) for sample in look["exp_samples"]]
+                for look in story["promql_expr_test"]
+            ]
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
+def test_promtool_takes_the_rules(path: Path) -> None:
+    checked = subprocess.run(
+        [program("promtool"), "check", "rules", "--lint-fatal", path], check=False, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
+def test_exactly_the_expected_alerts_fire(path: Path) -> None:
+    tested = subprocess.run([program("promtool"), "test", "rules", path], check=False, capture_output=True, text=True)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_every_story_looks_at_all_that_fires() -> None:
+    stories = [story for path in STORIES for story in yaml.safe_load(path.read_text(encoding="utf-8"))["tests"]]
+    assert {look["expr"] for story in stories for look in story["promql_expr_test"]} == {FIRING}
+
+
+def test_every_alert_fires_in_a_story_and_is_silent_in_another_moment_of_it() -> None:
+    told = set()
+    for story in looks():
+        moments = [{key(labels) for labels in look} for look in story]
+        told |= {alert for moment in moments for alert in moment if any(alert not in other for other in moments)}
+    assert told == set(declared())
+
+
+def test_annotations_name_only_labels_that_the_alert_has() -> None:
+    shown = {key(labels): labels for story in looks() for look in story for labels in look}
+    unknown = [
+        (name, label)
+        for name, alert in declared().items()
+        for label in re.findall(r"\$labels\.(\w+)", str(alert["annotations"]))
+        if label not in shown[name]
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: f"{alert['alert']} {alert['labels'].get('window', '')}")
+def test_every_alert_says_what_it_is_how_bad_and_what_to_do(alert: dict[str, Any]) -> None:
+    assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
+    assert all(alert["annotations"].values())
+    assert alert["labels"]["severity"] in {"page", "ticket"}
+    assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{alert['alert']}.md"
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    assert {path.stem for path in RUNBOOKS} == {alert["alert"] for alert in alerts()}
+
+
+@pytest.mark.parametrize("path", RUNBOOKS, ids=lambda path: path.stem)
+def test_a_runbook_answers_the_four_questions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(f"# {path.stem}\n")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+
+
+@pytest.mark.parametrize("path", RUNBOOKS, ids=lambda path: path.stem)
+def test_a_runbook_points_at_what_exists(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        file, _, heading = link.partition("#")
+        text = (path.parent / file).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        assert not heading or heading in {re.sub(r"[^\w -]", "", it).lower().replace(" ", "-") for it in headings}, link
