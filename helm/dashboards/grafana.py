@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from helm.dashboards.promql import INSTANCE_VARIABLES, Query, scoped
 
@@ -57,6 +58,15 @@ class Row:
     panels: tuple[Panel, ...]
 
 
+class Place(NamedTuple):
+    """On Grafana's grid: 24 columns, and lines of about 30 pixels from the top."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
 @dataclass(frozen=True, slots=True)
 class Board:
     """One dashboard; `uid` is also the name of its file."""
@@ -70,6 +80,21 @@ class Board:
         """All panels, in reading order."""
         for row in self.rows:
             yield from row.panels
+
+    def places(self) -> list[tuple[Row | Panel, Place]]:
+        """Headings and panels from top to bottom, each with its place."""
+        placed: list[tuple[Row | Panel, Place]] = []
+        y = 0
+        for row in self.rows:
+            placed.append((row, Place(0, y, COLUMNS, 1)))
+            x, y = 0, y + 1
+            for panel in row.panels:
+                if x + panel.width > COLUMNS:
+                    x, y = 0, y + HEIGHT
+                placed.append((panel, Place(x, y, panel.width, HEIGHT)))
+                x += panel.width
+            y += HEIGHT
+        return placed
 
     def to_json(self) -> dict[str, object]:
         """What Grafana imports."""
@@ -85,7 +110,7 @@ class Board:
             "time": {"from": "now-1h", "to": "now"},
             "timezone": "utc",
             "templating": {"list": [_datasource(), *map(_choice, INSTANCE_VARIABLES)]},
-            "panels": list(_placed(self.rows)),
+            "panels": [_shown(number, *shown) for number, shown in enumerate(self.places(), start=1)],
         }
 
 
@@ -110,21 +135,11 @@ def _choice(label: str) -> dict[str, object]:
     }
 
 
-def _placed(rows: tuple[Row, ...]) -> Iterator[dict[str, object]]:
-    """Rows and panels with ids and places on Grafana's grid of 24 columns."""
-    y, number = 0, 0
-    for row in rows:
-        number += 1
-        place = {"x": 0, "y": y, "w": COLUMNS, "h": 1}
-        yield {"id": number, "type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": place}
-        x, y = 0, y + 1
-        for panel in row.panels:
-            if x + panel.width > COLUMNS:
-                x, y = 0, y + HEIGHT
-            number += 1
-            yield {"id": number, **_panel(panel), "gridPos": {"x": x, "y": y, "w": panel.width, "h": HEIGHT}}
-            x += panel.width
-        y += HEIGHT
+def _shown(number: int, shown: Row | Panel, place: Place) -> dict[str, object]:
+    grid = {"x": place.x, "y": place.y, "w": place.width, "h": place.height}
+    if isinstance(shown, Row):
+        return {"id": number, "type": "row", "title": shown.title, "collapsed": False, "panels": [], "gridPos": grid}
+    return {"id": number, **_panel(shown), "gridPos": grid}
 
 
 def _panel(panel: Panel) -> dict[str, object]:
