@@ -48,6 +48,14 @@ OPS_TESTS = $(wildcard tests/helm tests/ops)
 check-ops: .venv-ops/.stamp .tools/helm/.stamp ## check what operators install: chart, rules, dashboards, image
 	@.venv-ops/bin/python -m pytest -q -n 2 $(OPS_TESTS)
 
+.PHONY: dashboards
+dashboards: setup ## generate the dashboards of the chart again
+	@$(BIN)/python -m helm.dashboards
+
+.PHONY: picture
+picture: .venv-ops/.stamp ## draw the dashboard from a real run (four minutes)
+	@.venv-ops/bin/python -m helm.dashboards.picture docs/dashboards/spectacular-bid.png
+
 .venv-ops/.stamp: pyproject.toml .locks/ops.txt
 	@test -x .venv-ops/bin/python || { echo "Making .venv-ops ..."; $(PYTHON) -m venv .venv-ops; }
 	@echo "Installing into .venv-ops (about a minute the first time) ..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,10 @@ class Line(NamedTuple):
 
     name: str
     points: list[tuple[float, float]]
+
+    def highest(self) -> float:
+        """Its greatest value; a quantile of nothing counts as none."""
+        return max((value for _, value in self.points if not isnan(value)), default=0.0)
 
 
 def named(legend: str, labels: Mapping[str, str]) -> str:
@@ -69,33 +74,34 @@ def _fill(axes: Axes, panel: Panel, found: Sequence[Line], span: Span) -> None:
 
 
 def _newest(axes: Axes, panel: Panel, found: Sequence[Line]) -> None:
-    shown = formatter(panel)
+    shown, good = formatter(panel), "tab:green" if panel.is_judged else "black"
     axes.set_axis_off()
     for number, line in enumerate(found):
         value = line.points[-1][1]
         limits = [(panel.bad, "tab:red"), (panel.warn, "tab:orange")]
-        colour = next((colour for limit, colour in limits if limit is not None and value >= limit), "tab:green")
+        colour = next((colour for limit, colour in limits if limit is not None and value >= limit), good)
         y = 0.9 - number * 0.8 / max(4, len(found))
         axes.text(0, y, line.name, fontsize=10, va="top", transform=axes.transAxes)
         axes.text(1, y, shown(value), fontsize=11, va="top", ha="right", color=colour, transform=axes.transAxes)
 
 
 def _over_time(axes: Axes, panel: Panel, found: Sequence[Line], span: Span) -> None:
-    for line in found:
-        axes.plot([at - span.began for at, _ in line.points], [value for _, value in line.points], linewidth=1)
-    highest = max(value for line in found for _, value in line.points)
+    highest_first = sorted(found, key=Line.highest, reverse=True)
+    for number, line in enumerate(highest_first):
+        label = line.name if number < MOST_IN_LEGEND else None
+        axes.plot([at - span.began for at, _ in line.points], [value for _, value in line.points], lw=1, label=label)
     for limit, colour in ((panel.warn, "tab:orange"), (panel.bad, "tab:red")):
-        if limit is not None and limit <= 2 * highest:
-            axes.axhline(limit, color=colour, linestyle="--", linewidth=1)
+        if limit is not None and limit <= 2 * highest_first[0].highest():
+            axes.axhline(limit, color=colour, linestyle="--", lw=1)
     axes.set_xlim(0, span.ended - span.began)
-    axes.set_ylim(bottom=min(0.0, *(value for line in found for _, value in line.points)))
+    axes.set_ylim(bottom=min([0.0, *(value for line in found for _, value in line.points if not isnan(value))]))
     axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
     axes.yaxis.set_major_formatter(formatter(panel))
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.3)
-    names = [line.name for line in found[:MOST_IN_LEGEND]]
-    more = [f"and {len(found) - MOST_IN_LEGEND} more"] if len(found) > MOST_IN_LEGEND else []
-    axes.legend(axes.get_lines()[: len(names)], names, fontsize=6, loc="upper left", title=" ".join(more))
+    left_out = len(found) - MOST_IN_LEGEND
+    title = f"the highest, and {left_out} more" if left_out > 0 else None
+    axes.legend(fontsize=6, title_fontsize=6, loc="upper left", framealpha=0.6, title=title)
 
 
 def formatter(panel: Panel) -> Formatter:
@@ -107,4 +113,4 @@ def formatter(panel: Panel) -> Formatter:
         case Unit.SECONDS | Unit.BYTES:
             return EngFormatter(unit=_SYMBOLS[panel.unit])
         case Unit.CALLS | Unit.EVENTS | Unit.COUNT:
-            return EngFormatter()
+            return FuncFormatter(lambda number, _: f"{number:.4g}")

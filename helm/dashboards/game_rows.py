@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helm.dashboards.grafana import Panel, Row, Unit
-from helm.dashboards.promql import WINDOW, Query, quantile, quantiles, rate, total
+from helm.dashboards.promql import WINDOW, Query, happening, quantile, quantiles, rate, total
 
 CALLS = Row(
     "Calls by method",
@@ -20,7 +20,7 @@ CALLS = Row(
             Unit.CALLS,
             (
                 Query(
-                    rate('grpc_server_handled_total{grpc_code!="OK"}', "grpc_method", "grpc_code"),
+                    happening('grpc_server_handled_total{grpc_code!="OK"}', "grpc_method", "grpc_code"),
                     "{{grpc_method}} {{grpc_code}}",
                 ),
             ),
@@ -45,7 +45,7 @@ CALLS = Row(
             "Requests turned away",
             "By the limit that they met, before they enter a match's line.",
             Unit.CALLS,
-            (Query(rate("specbid_load_shed_total", "limit"), "{{limit}}"),),
+            (Query(happening("specbid_load_shed_total", "limit"), "{{limit}}"),),
             width=12,
             bad=1,
         ),
@@ -66,7 +66,7 @@ GAME = Row(
             Unit.EVENTS,
             (
                 Query(rate("specbid_matches_created_total"), "created"),
-                Query(rate("specbid_matches_finished_total", "result"), "{{result}}"),
+                Query(happening("specbid_matches_finished_total", "result"), "{{result}}"),
             ),
         ),
         Panel("Length of matches", "From creation to end.", Unit.SECONDS, quantiles("specbid_match_duration_seconds")),
@@ -81,8 +81,8 @@ GAME = Row(
             "Refusals by reason are the players'; unavailable and internal_error are ours.",
             Unit.EVENTS,
             (
-                Query(rate('specbid_commands_total{outcome!="accepted"}', "outcome"), "{{outcome}}"),
-                Query(rate("specbid_commands_repeated_total"), "repeated, got the first outcome"),
+                Query(happening('specbid_commands_total{outcome!="accepted"}', "outcome"), "{{outcome}}"),
+                Query(happening("specbid_commands_repeated_total"), "repeated, got the first outcome"),
             ),
         ),
         Panel(
@@ -113,7 +113,7 @@ CLOCK = Row(
             "Timing failures in the last hour",
             "Rows of the fault ledger by cause; `spectacular-bid admin faults` has the evidence.",
             Unit.COUNT,
-            (Query("sum by (cause) (increase(specbid_timing_failures_total[1h]))", "{{cause}}"),),
+            (Query("sum by (cause) (increase(specbid_timing_failures_total[1h])) > 0", "{{cause}}"),),
             bad=1,
         ),
         Panel(
@@ -175,7 +175,7 @@ STREAMS = Row(
             "Ended streams",
             "By why. slow_reader is the client or its network; internal_error is ours.",
             Unit.EVENTS,
-            (Query(rate("specbid_streams_ended_total", "reason"), "{{reason}}"),),
+            (Query(happening("specbid_streams_ended_total", "reason"), "{{reason}}"),),
         ),
         Panel(
             "From durable to handed to the transport",

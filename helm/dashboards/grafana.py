@@ -49,6 +49,11 @@ class Panel:
     bad: float | None = None
     decimals: int | None = None
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are values that are too much."""
+        return self.warn is not None or self.bad is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -150,11 +155,12 @@ def _panel(panel: Panel) -> dict[str, object]:
         "datasource": DATASOURCE,
         "targets": [_target(number, query, panel.kind) for number, query in enumerate(panel.queries)],
         "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
-        "options": _STAT if panel.kind is Kind.NOW else _TIME,
+        "options": _TIME if panel.kind is Kind.TIME else _STAT if panel.is_judged else _PLAIN_STAT,
     }
 
 
 _STAT = {"colorMode": "background", "graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}}
+_PLAIN_STAT = {**_STAT, "colorMode": "none"}
 _TIME = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
@@ -179,7 +185,7 @@ def _defaults(panel: Panel) -> dict[str, object]:
         "color": {"mode": "thresholds" if panel.kind is Kind.NOW else "palette-classic"},
         "thresholds": {"mode": "absolute", "steps": steps},
     }
-    if panel.kind is Kind.TIME and len(steps) > 1:
+    if panel.kind is Kind.TIME and panel.is_judged:
         shown["custom"] = {"thresholdsStyle": {"mode": "dashed"}}
     if panel.decimals is not None:
         shown["decimals"] = panel.decimals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helm.dashboards.grafana import Kind, Panel, Row, Unit
-from helm.dashboards.promql import WINDOW, Query, quantile, rate, total
+from helm.dashboards.promql import WINDOW, Query, happening, quantile, rate, total
 
 STORE = Row(
     "Store and bus",
@@ -12,7 +12,7 @@ STORE = Row(
             "Operations",
             "Asked of the store.",
             Unit.EVENTS,
-            (Query(rate("specbid_store_operations_total", "operation"), "{{operation}}"),),
+            (Query(happening("specbid_store_operations_total", "operation"), "{{operation}}"),),
         ),
         Panel(
             "Operations that did not end well",
@@ -20,7 +20,7 @@ STORE = Row(
             Unit.EVENTS,
             (
                 Query(
-                    rate('specbid_store_operations_total{outcome!="ok"}', "operation", "outcome"),
+                    happening('specbid_store_operations_total{outcome!="ok"}', "operation", "outcome"),
                     "{{operation}} {{outcome}}",
                 ),
             ),

@@ -40,6 +40,11 @@ def rate(metric: str, *by: str) -> str:
     return _sum(f"rate({metric}[{WINDOW}])", by)
 
 
+def happening(metric: str, *by: str) -> str:
+    """The same for label sets of which most stay at zero: those are left out."""
+    return f"{rate(metric, *by)} > 0"
+
+
 def total(metric: str, *by: str) -> str:
     """A gauge, summed over the instances, for each value of the labels."""
     return _sum(metric, by)

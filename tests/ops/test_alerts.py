@@ -10,10 +10,13 @@ import pytest
 import yaml
 
 from helm.prometheus import program
-from tests.ops.expressions import RULES, RUNBOOKS, alerts
+from tests.ops.expressions import ROOT, RULES, RUNBOOKS, alerts, rules
+from tests.support.tidy import sources
 
 STORIES = sorted((Path(__file__).parent / "rules").glob("*.yaml"))
 FIRING = 'ALERTS{alertstate="firing"}'
+BURNS = [("1h", "5m", "14.4", "page"), ("6h", "30m", "6", "page"), ("3d", "6h", "1", "ticket")]
+"""Long window, short window, times the budget."""
 HEADINGS = ["For players", "Look", "Do", "Harmless when"]
 
 
@@ -100,3 +103,51 @@ def test_a_runbook_points_at_what_exists(path: Path) -> None:
         text = (path.parent / file).read_text(encoding="utf-8")
         headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
         assert not heading or heading in {re.sub(r"[^\w -]", "", it).lower().replace(" ", "-") for it in headings}, link
+
+
+def test_every_objective_is_guarded_at_three_speeds_from_traffic_on_whose_budget_is_one_bad_event() -> None:
+    budgets = {
+        rule["labels"]["objective"]: float(rule["expr"].removeprefix("vector(").removesuffix(")"))
+        for _, rule in rules()
+        if rule.get("record") == "specbid:objective_budget:ratio"
+    }
+    expected = {
+        (severity, window): {
+            f'specbid:objective_burn:ratio{window}{{objective="{objective}"}} > {times}'
+            f' and specbid:objective_burn:ratio{short}{{objective="{objective}"}} > {times}'
+            f' and specbid:objective_events:sum{window}{{objective="{objective}"}} >= {1 / budget:.0f}'
+            for objective, budget in budgets.items()
+        }
+        for window, short, times, severity in BURNS
+    }
+    found: dict[tuple[str, str], set[str]] = {}
+    for (_, severity, window), alert in declared().items():
+        if window:
+            found.setdefault((severity, window), set()).add(alert["expr"])
+    assert found == expected
+    assert budgets == {"commands": 0.001, "commit": 0.005, "delivery": 0.01, "timing": 0.0001}
+
+
+def test_the_documentation_lists_every_alert_as_it_is() -> None:
+    severities: dict[str, set[str]] = {}
+    for alert in alerts():
+        severities.setdefault(alert["alert"], set()).add(alert["labels"]["severity"])
+    rows = [
+        f"| [{alert['alert']}](../runbooks/{alert['alert']}.md) | {' or '.join(sorted(severities[alert['alert']]))} "
+        f"| {alert['annotations']['summary']} |"
+        for alert in alerts()
+    ]
+    text = (ROOT / "docs" / "dashboards" / "README.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("| [Specbid")] == list(dict.fromkeys(rows))
+
+
+def test_runbooks_name_events_that_the_service_logs() -> None:
+    source = "".join(module.text for module in sources("service"))
+    named = {
+        event
+        for path in RUNBOOKS
+        for events in re.findall(r"Log events? (`\w+`(?:,\s+`\w+`)*)", path.read_text(encoding="utf-8"))
+        for event in re.findall(r"\w+", events)
+    }
+    assert len(named) > 5
+    assert {event for event in named if f'"{event}"' not in source} == set()
