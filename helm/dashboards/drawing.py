@@ -28,13 +28,13 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One series: (Unix seconds, value)."""
+    """One series: (Unix seconds, value), not a number where there is none."""
 
     name: str
     points: list[tuple[float, float]]
 
     def highest(self) -> float:
-        """Its greatest value; a quantile of nothing counts as none."""
+        """Its greatest value; 0 if it has none."""
         return max((value for _, value in self.points if not isnan(value)), default=0.0)
 
 
@@ -94,14 +94,14 @@ def _over_time(axes: Axes, panel: Panel, found: Sequence[Line], span: Span) -> N
         if limit is not None and limit <= 2 * highest_first[0].highest():
             axes.axhline(limit, color=colour, linestyle="--", lw=1)
     axes.set_xlim(0, span.ended - span.began)
-    axes.set_ylim(bottom=min([0.0, *(value for line in found for _, value in line.points if not isnan(value))]))
+    axes.axhline(0, alpha=0)  # in sight, with the margin that lines along the edge need
     axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
     axes.yaxis.set_major_formatter(formatter(panel))
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.3)
     left_out = len(found) - MOST_IN_LEGEND
     title = f"the highest, and {left_out} more" if left_out > 0 else None
-    axes.legend(fontsize=6, title_fontsize=6, loc="upper left", framealpha=0.6, title=title)
+    axes.legend(fontsize=6, title_fontsize=6, loc="best", framealpha=0.6, title=title)
 
 
 def formatter(panel: Panel) -> Formatter:

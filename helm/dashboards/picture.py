@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlencode
@@ -102,11 +103,18 @@ def lines(prometheus: str, panel: Panel, span: Span) -> list[Line]:
         }
         with urlopen(f"http://{prometheus}/api/v1/query_range?{urlencode(asked)}") as answer:
             series = json.load(answer)["data"]["result"]
-        found += [
-            Line(named(query.legend, one["metric"]), [(float(at), float(value)) for at, value in one["values"]])
-            for one in series
-        ]
+        found += [Line(named(query.legend, one["metric"]), _with_gaps(one["values"])) for one in series]
     return found
+
+
+def _with_gaps(values: list[tuple[float, str]]) -> list[tuple[float, float]]:
+    """The points, and where one is missing something that is drawn as a gap."""
+    points: list[tuple[float, float]] = []
+    for at, value in values:
+        if points and at - points[-1][0] > STEP_SECONDS:
+            points.append((points[-1][0] + STEP_SECONDS, nan))
+        points.append((at, float(value)))
+    return points
 
 
 def _wait_for(url: str) -> None:

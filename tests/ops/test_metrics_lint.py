@@ -22,6 +22,6 @@ async def exposition(database: Path) -> bytes:
 def test_promtool_has_nothing_against_the_metrics(tmp_path: Path) -> None:
     """Names, units, types and help."""
     text = asyncio.run(exposition(tmp_path / "matches.sqlite3"))
-    command = [program("promtool"), "check", "metrics"]
+    command = [str(program("promtool")), "check", "metrics"]
     checked = subprocess.run(command, input=text, capture_output=True, check=False, timeout=60)
     assert (checked.returncode, checked.stdout.decode(), checked.stderr.decode()) == (0, "", "")
