@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.samples import Sample
 
+from tests.helm.chart import containers, profile, server
 from tests.ops.expressions import Expression, Selector, expressions, rules, selectors
 from tests.support.server import served
 
@@ -80,3 +81,10 @@ def test_the_labels_of_legends_and_sums_exist(samples: list[Sample]) -> None:
         for label in re.findall(r"\w+", inside)
     }
     assert grouped <= labels
+
+
+def test_the_container_whose_throttling_is_watched_is_the_chart_s() -> None:
+    named = {
+        value for selector in asked(expressions()) for label, _, value in selector.matchers if label == "container"
+    }
+    assert named == {container["name"] for container in containers(server(profile("monitoring")))}
