@@ -33,6 +33,7 @@ def service(cores: Cores) -> Iterator[Server]:
             "SPECBID_DRAIN_SECONDS": "0",
             "SPECBID_COMMANDS_PER_SECOND": "1000000",  # the limits are there against clients such as these
             "SPECBID_GUESTS_PER_SECOND": "1000000",
+            "SPECBID_CONNECTION_STREAMS": "1000000",
         }
         log = Path(folder) / "log"
         with serving(["-m", "service", "serve"], core=cores.server, log=log, settings=settings) as server:

@@ -96,6 +96,7 @@ class Service:
             self._metrics,
             credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
             health_address=None if health is None else f"{host}:{health}",
+            connection_streams=settings.connection_streams,
         )
         if settings.reflection:
             self._grpc.offer_reflection()

@@ -31,6 +31,13 @@ LARGEST_REQUEST_BYTES = 16 * 1024
 LARGEST_METADATA_BYTES = 8 * 1024
 BURST_REQUESTS = 100_000
 """Calls that may wait to be taken over, such as everybody's after a restart."""
+CONNECTION_STREAMS = 32
+"""Calls that a connection may have under way at once; a client of ours waits for a free place."""
+ENDING_STREAMS = 100
+"""Calls of a connection that may have ended, or been reset, and still be worked off: more are refused (REFUSED_STREAM).
+
+Without them an honest client that sends the next call at the end of the last one would be refused too.
+"""
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # two servers on one port would go unnoticed
     ("grpc.max_receive_message_length", LARGEST_REQUEST_BYTES),
@@ -43,6 +50,7 @@ OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),  # clients may ping every 20 s
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.http2.max_deallocating_streams", ENDING_STREAMS),
 )
 
 
@@ -58,9 +66,11 @@ class GrpcServer:
         *,
         credentials: grpc.ServerCredentials | None = None,
         health_address: str | None = None,
+        connection_streams: int = CONNECTION_STREAMS,
     ) -> None:
         """With `credentials` the port takes TLS only; `health_address` is for health alone, in plaintext."""
-        self._server = grpc.aio.server(options=OPTIONS)
+        options = (*OPTIONS, ("grpc.max_concurrent_streams", connection_streams))
+        self._server = grpc.aio.server(options=options)
         self._health = HealthService()
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
         self._services = (
@@ -80,7 +90,7 @@ class GrpcServer:
         self.health_port: int | None = None
         self._health_server: grpc.aio.Server | None = None
         if health_address is not None:
-            self._health_server = grpc.aio.server(options=OPTIONS)
+            self._health_server = grpc.aio.server(options=options)
             self._health_server.add_generic_rpc_handlers((self._health.handlers(),))
             self.health_port = self._health_server.add_insecure_port(health_address)
 

@@ -25,13 +25,20 @@ STOP_SECONDS = 30.0
 
 
 MANY = 1_000_000
-UNHURRIED = Settings(commands_per_second=MANY, reads_per_second=MANY, guests_per_second=MANY, spectator_streams=1000)
-"""Limits out of the way of tests that play as fast as they can, and share a spectator's token."""
+UNHURRIED = Settings(
+    commands_per_second=MANY,
+    reads_per_second=MANY,
+    guests_per_second=MANY,
+    spectator_streams=1000,
+    connection_streams=1000,
+)
+"""Limits out of the way of tests that play as fast as they can, on one connection, and share a spectator's token."""
 UNHURRIED_ENVIRONMENT = {
     "SPECBID_COMMANDS_PER_SECOND": str(MANY),
     "SPECBID_READS_PER_SECOND": str(MANY),
     "SPECBID_GUESTS_PER_SECOND": str(MANY),
     "SPECBID_SPECTATOR_STREAMS": "1000",
+    "SPECBID_CONNECTION_STREAMS": "1000",
 }
 
 
