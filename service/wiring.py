@@ -23,7 +23,7 @@ from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
 from service.rpc.tls import secure_door
 from service.settings import Settings
-from service.store.sqlite import SqliteStore, read_faults
+from service.store.sqlite import SqliteStore, read_faults, reseal
 from service.system.chance import SystemEntropy
 from service.system.time import ANCHOR_KEY, anchor, service_time
 
@@ -58,6 +58,14 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
 def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
     """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
     return read_faults(settings.database)
+
+
+def sealed_anew(settings: Settings) -> int:
+    """Seal what is stored with the first key of the key file, while no service runs; how many rows it was.
+
+    Raises RuntimeError, whose text is for the operator.
+    """
+    return reseal(settings.database, key_file=settings.sealing_key_file)
 
 
 class Service:
