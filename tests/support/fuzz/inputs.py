@@ -9,6 +9,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from spectacularbid.v1 import commands_pb2 as cmd
 from spectacularbid.v1 import match_service_pb2, rules_service_pb2, time_service_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.views_pb2 import MATCH_MODE_ONLINE
@@ -18,8 +19,9 @@ from tests.support.players import play as play_tile
 FILES = (match_service_pb2, rules_service_pb2, time_service_pb2)
 SERVICES: list[ServiceDescriptor] = [service for file in FILES for service in file.DESCRIPTOR.services_by_name.values()]
 METHODS: list[MethodDescriptor] = [method for service in SERVICES for method in service.methods]
-LONGEST = 255
-COMMANDS = (START, CONTINUE, REVEAL, DECLINE, bid(15), ACCEPT, play_tile("2-5 E"), DRAW, PASS, RESIGN)
+OPEN = cmd.Command(start=cmd.Start(entropy=bytes(32)))
+COMMIT = cmd.Command(commit_entropy=cmd.CommitEntropy(commitment=bytes(32)))
+COMMANDS = (START, OPEN, COMMIT, CONTINUE, REVEAL, DECLINE, bid(15), ACCEPT, play_tile("2-5 E"), DRAW, PASS, RESIGN)
 
 
 def example(method: MethodDescriptor, match_id: str) -> Message:
@@ -57,7 +59,7 @@ def unpacked(data: bytes) -> tuple[MethodDescriptor, list[bytes]]:
 
 
 def seeds(match_id: str) -> Iterator[bytes]:
-    """Good inputs to begin with: every method, and every kind of command on both its ways."""
+    """Good inputs to begin with: every method, and every kind of command, with every field set once."""
     opening = pb.PlayMatchRequest(open=pb.PlayMatchOpen(match_id=match_id)).SerializeToString()
     for method in METHODS:
         request = example(method, match_id)
@@ -68,7 +70,7 @@ def seeds(match_id: str) -> Iterator[bytes]:
                 yield packed(method, request.SerializeToString())
         elif isinstance(request, pb.PlayMatchRequest):
             for number, command in enumerate(COMMANDS, start=len(COMMANDS)):
-                message = pb.PlayMatchCommand(command_id=str(UUID(int=number)), command=command)
+                message = pb.PlayMatchCommand(command_id=str(UUID(int=number)), command=command, expected_version=3)
                 yield packed(method, opening, pb.PlayMatchRequest(command=message).SerializeToString())
         else:
             yield packed(method, request.SerializeToString())
