@@ -69,7 +69,7 @@ def opened(process: Process, kind: str) -> tuple[Stream, asyncio.Task[None]]:
     hashed = token_hash(TOKEN)
     process.store.credentials[hashed] = Credential(hashed, MATCH_ID, audience)
     stamped = Stamped(process.core.clock.arrival(), request)
-    stream = Stream(TOKEN, [], stamped)
+    stream = Stream(TOKEN, [], first=stamped)
     # Any: each handler has a request type of its own.
     handler: Any = getattr(handlers_of(process), METHODS[kind])
     call = edge.stream(handler, process.metrics.method("spectacularbid.v1.MatchService", kind))

@@ -35,6 +35,9 @@ from service.system.chance import SystemEntropy
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
 
+SETTINGS = Settings()
+"""Made once: that costs more than the rest of a process of fakes."""
+
 
 def virtual_service_ns() -> int:
     """Service time that passes as the virtual loop's does, from noon on."""
@@ -216,7 +219,7 @@ class Process:
         self.metrics = Metrics()
         self.bus = LocalBus()
         self.core = Core(
-            Settings(),
+            SETTINGS,
             store=self.store,
             now_ns=self.now_ns,
             error_bound_ns=self.error_bound_ns,

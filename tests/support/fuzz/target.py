@@ -95,7 +95,7 @@ class Target:
     async def _call(self, method: MethodDescriptor, messages: list[bytes]) -> Caller:
         kind = GetMessageClass(method.input_type)
         stamped = [stamping(kind, self._process.core.clock)(message) for message in messages]
-        caller = Caller(TOKEN, [], list(stamped))
+        caller = Caller(TOKEN, [], waiting=list(stamped))
         metrics = self._process.metrics.method(method.containing_service.full_name, method.name)
         wrap = edge.stream if method.server_streaming else edge.unary
         handler = wrap(self._handler(method.name), metrics)
