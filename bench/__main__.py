@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine, postgres_cost, secrecy_cost
+from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine, metrics_cost, postgres_cost, secrecy_cost
 from bench.report import Table
 
 Measure: TypeAlias = Callable[..., list[Table]]
 SUITES: dict[str, Measure] = {
     "engine": engine_cost.measure,
     "clock": clock_cost.measure,
+    "metrics": metrics_cost.measure,
     "secrecy": secrecy_cost.measure,
     "grpc": grpc_cost.measure,
     "idle": idle_cost.measure,

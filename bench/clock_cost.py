@@ -12,6 +12,7 @@ from bench.report import TEXT, Table, Value
 from engine.clock import SECOND_NS, Arrival, Decision, Verdict
 from engine.seats import Seat
 from service.deadlines import Deadlines
+from service.metrics import Metrics
 from service.ports import Receipt
 from service.rpc.facts import receipt_message
 from service.timing_guard import TICK_NS, TimingGuard
@@ -46,7 +47,7 @@ async def _fired(seconds: int) -> list[float]:
         if len(delays_ms) == ARMED:
             done.set()
 
-    deadlines = Deadlines(guard, fire)
+    deadlines = Deadlines(guard, fire, Metrics().deadlines)
     for match_id, due_ns in due.items():
         deadlines.arm(match_id, due_ns)
     await done.wait()
@@ -103,4 +104,6 @@ async def _ticking(*, seconds: float) -> float:
 
 
 def _guard() -> TimingGuard:
-    return TimingGuard(time.monotonic_ns, lambda: 0, publish_stall_ns=2 * SECOND_NS, report=print)
+    return TimingGuard(
+        time.monotonic_ns, lambda: 0, publish_stall_ns=2 * SECOND_NS, report=print, metrics=Metrics().clock
+    )

@@ -36,6 +36,7 @@ def service(cores: Cores, chosen: Mapping[str, str] = NOTHING) -> Iterator[Serve
             "SPECBID_DRAIN_SECONDS": "0",
             "SPECBID_COMMANDS_PER_SECOND": "1000000",  # the limits are there against clients such as these
             "SPECBID_GUESTS_PER_SECOND": "1000000",
+            "SPECBID_CONNECTION_STREAMS": "1000000",
             **chosen,
         }
         log = Path(folder) / "log"

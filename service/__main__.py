@@ -48,6 +48,8 @@ def main() -> int:
     migrate.set_defaults(run=run_migrate)
     admin = commands.add_parser("admin", help="look after a service on this machine").add_subparsers(required=True)
     admin.add_parser("faults", help="list the fault ledger").set_defaults(run=run_admin_faults)
+    reseal = admin.add_parser("reseal", help="seal what is stored with the first sealing key; the service is stopped")
+    reseal.set_defaults(run=run_admin_reseal)
     from spectacularbid.client.commands import add_parsers  # noqa: PLC0415  grpc after the settings above
 
     add_parsers(commands, start_server=private_server)
@@ -108,6 +110,19 @@ def run_admin_faults(_: argparse.Namespace) -> int:
             f"{began}  {seconds:9.3f} s  {fault.cause.value:15}  {row.match_id or 'every match':26}  {fault.evidence}"
         )
     print(f"{len(rows)} faults")
+    return 0
+
+
+def run_admin_reseal(_: argparse.Namespace) -> int:
+    """Let older sealing keys be retired; 2 when it cannot be done, and then nothing has changed."""
+    from service.wiring import sealed_anew  # noqa: PLC0415
+
+    try:
+        rows = sealed_anew(load_settings())
+    except (SettingsError, RuntimeError) as error:
+        print(f"spectacular-bid: {error}", file=sys.stderr)
+        return 2
+    print(f"{rows} rows are sealed with the first key now; the other keys can be removed")
     return 0
 
 

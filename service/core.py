@@ -21,8 +21,8 @@ from service.timing_guard import TimingGuard
 from service.watermark import Watermark
 from service.writer import Services
 
-GRACE_SECONDS = 5.0
-"""How long calls that are under way may take when the door is closed."""
+GRACE_SECONDS = 3.0
+"""How long calls under way may take when the door is closed; 5 s after the drain the cluster kills what is left."""
 SUSPENDING_SECONDS = 10.0
 """How long a planned stop waits for a store in which it cannot stop the clocks."""
 SUSPEND_RETRY_SECONDS = 0.2
@@ -83,9 +83,11 @@ class Core:
         stall_ns, gap_ns, outage_ns = (
             ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
         )
-        self.clock = TimingGuard(now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record)
+        self.clock = TimingGuard(
+            now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record, metrics=metrics.clock
+        )
         self._watermark = Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
-        self._deadlines = Deadlines(self.clock, self._wake)
+        self._deadlines = Deadlines(self.clock, self._wake, metrics.deadlines)
         services = Services(
             store=store,
             clock=self.clock,
@@ -101,6 +103,15 @@ class Core:
         self.matches = Matches(services)
         self._bus = bus
         self._lookout = Lookout(store, bus, self.clock, self.matches, self._watermark)
+        self._show(metrics)
+
+    def _show(self, metrics: Metrics) -> None:
+        """What is asked for only when somebody reads the metrics; from their thread."""
+        self._metrics = metrics
+        metrics.deadlines.armed.set_function(lambda: len(self._deadlines))
+        metrics.deadlines.overdue.set_function(lambda: self._deadlines.oldest_overdue_ns() / 1e9)
+        metrics.clock.error_bound.set_function(lambda: self.clock.error_bound_ns() / 1e9)
+        metrics.process.inflight.set_function(lambda: len(self._watermark.in_flight))
 
     async def start(self) -> int:
         """Judge the last stop and go on with every live match, before the edge listens. Returns their number."""
@@ -117,6 +128,7 @@ class Core:
 
         Where another process stays, nobody's clock need stand. Returns the number of suspended matches.
         """
+        self._metrics.process.draining.set(1)
         await edge.refuse_new_clients()
         await self._leave()
         await self._wait(drain_seconds)
@@ -142,11 +154,14 @@ class Core:
         """Serve on until the clocks stand; where they cannot, raise, so that the stop is one without notice."""
         loop = asyncio.get_running_loop()
         gives_up = loop.time() + SUSPENDING_SECONDS
+        is_told = False
         while True:
             try:
                 return 0 if self._watermark.staying else await self.matches.suspend()
             except StoreUnavailableError:
-                get_logger().warning("clocks_not_suspended")
+                if not is_told:
+                    get_logger().warning("clocks_not_suspended")
+                    is_told = True
                 if loop.time() >= gives_up:
                     raise
                 await asyncio.sleep(SUSPEND_RETRY_SECONDS)

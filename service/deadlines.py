@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
+from service.metrics.deadlines import DeadlineMetrics
 from service.ports import Clock
 
 LONGEST_NAP_NS = 1_000_000_000
 """The loop's clock leaves out what the machine sleeps, service time does not; so the timer looks again this soon."""
+_NEVER_NS = 2**63
 _SLACK_ENTRIES = 1024
 """Stale heap entries tolerated before the heap is built anew."""
 
@@ -17,10 +19,13 @@ _SLACK_ENTRIES = 1024
 class Deadlines:
     """Calls `fire(match_id)` once `due_ns` of a match has passed. A later `arm` replaces the earlier one."""
 
-    def __init__(self, clock: Clock, fire: Callable[[str], None]) -> None:
+    def __init__(self, clock: Clock, fire: Callable[[str], None], metrics: DeadlineMetrics) -> None:
         self._clock = clock
         self._fire = fire
+        self._metrics = metrics
         self._due: dict[str, int] = {}
+        self._unsettled: dict[str, int] = {}
+        """Deadlines of matches that were to be looked at and were not armed anew since."""
         self._heap: list[tuple[int, str]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ns = 0
@@ -29,7 +34,16 @@ class Deadlines:
         return len(self._due)
 
     def arm(self, match_id: str, due_ns: int | None) -> None:
-        """Set, move or (with None) lift the deadline of a match."""
+        """Set, move or (with None) lift the deadline of a match: what was due before is settled."""
+        self._unsettled.pop(match_id, None)
+        self._set(match_id, due_ns)
+
+    def retry(self, match_id: str, at_ns: int) -> None:
+        """Fire then, for a match that could not be looked at; its deadline stays what it is."""
+        self._unsettled.setdefault(match_id, self._due.get(match_id, _NEVER_NS))
+        self._set(match_id, at_ns)
+
+    def _set(self, match_id: str, due_ns: int | None) -> None:
         if due_ns is None:
             self._due.pop(match_id, None)
             return
@@ -42,14 +56,16 @@ class Deadlines:
             self._set_timer()
 
     def oldest_overdue_ns(self) -> int:
-        """How long the most overdue match has been waiting, 0 when none is."""
-        return max(0, self._clock.now_ns() - self._heap[0][0]) if self._prune() else 0
+        """How long the oldest deadline that has passed has not been settled, 0 when there is none. From any thread."""
+        due_ns = min((*self._unsettled.copy().values(), *self._due.copy().values()), default=None)
+        return 0 if due_ns is None else max(0, self._clock.now_ns() - due_ns)
 
     def close(self) -> None:
         """Stop firing."""
         if self._timer is not None:
             self._timer.cancel()
         self._due.clear()
+        self._unsettled.clear()
         self._heap.clear()
 
     def _prune(self) -> bool:
@@ -70,7 +86,9 @@ class Deadlines:
         self._timer = None
         now_ns = self._clock.now_ns()
         while self._prune() and self._heap[0][0] <= now_ns:
-            _, match_id = heappop(self._heap)
+            due_ns, match_id = heappop(self._heap)
             del self._due[match_id]
+            self._unsettled.setdefault(match_id, due_ns)
+            self._metrics.fired(now_ns - due_ns)
             self._fire(match_id)
         self._set_timer()

@@ -50,7 +50,7 @@ class FaultLedger:
         row = LedgerRow(fault, match_id)
         self._keep(row)
         self._unstored.append(row)
-        self._metrics.fault(fault.cause)
+        self._metrics.clock.fault(fault.cause)
         get_logger().warning(
             "timing_fault",
             cause=fault.cause.value,

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from engine.clock import SECOND_NS
 from engine.view import Audience
+from service.metrics.process import Limit
 from service.ports import Credential
 from service.watches import Watch
 
@@ -67,10 +69,16 @@ UNLIMITED = Rates(0, 0, 0, 0, 0, 1_000_000, 1_000_000)
 
 
 class Allowance:
-    """So many requests a second for each key, twice as many at once (the generic cell rate algorithm)."""
+    """So many requests a second for each key, twice as many at once (the generic cell rate algorithm).
 
-    def __init__(self, now_ns: Callable[[], int], per_second: int) -> None:
+    `on_limited` is told of every request that is one too many.
+    """
+
+    def __init__(
+        self, now_ns: Callable[[], int], per_second: int, on_limited: Callable[[], None] = lambda: None
+    ) -> None:
         self._now_ns = now_ns
+        self._on_limited = on_limited
         self._each_ns = SECOND_NS // per_second if per_second else 0
         self._saved_ns = per_second * BURST_SECONDS * self._each_ns
         self._used_up_to_ns: OrderedDict[Hashable, int] = OrderedDict()
@@ -80,6 +88,7 @@ class Allowance:
         now_ns = self._now_ns()
         used_up_to_ns = max(self._used_up_to_ns.get(key, 0), now_ns) + self._each_ns
         if used_up_to_ns - now_ns > self._saved_ns:
+            self._on_limited()
             raise LimitedError(used_up_to_ns - now_ns - self._saved_ns)
         self._used_up_to_ns[key] = used_up_to_ns
         self._used_up_to_ns.move_to_end(key)
@@ -95,15 +104,23 @@ def holder_of(credential: Credential) -> Holder:
 
 
 class Limits:
-    """The allowances and the open streams of this process."""
+    """The allowances and the open streams of this process. `shed` counts what is turned away."""
 
-    def __init__(self, now_ns: Callable[[], int], rates: Rates) -> None:
-        self.guests = Allowance(now_ns, rates.guests)
-        self.creates = Allowance(now_ns, rates.creates)
-        self.strangers = Allowance(now_ns, rates.strangers)
-        self._commands = Allowance(now_ns, rates.commands)
-        self._reads = Allowance(now_ns, rates.reads)
-        self.streams = OpenStreams(seat_streams=rates.seat_streams, spectator_streams=rates.spectator_streams)
+    def __init__(self, now_ns: Callable[[], int], rates: Rates, shed: Callable[[Limit], None] = lambda _: None) -> None:
+        def allowance(per_second: int, limit: Limit) -> Allowance:
+            return Allowance(now_ns, per_second, partial(shed, limit))
+
+        self.shed = shed
+        self.guests = allowance(rates.guests, Limit.GUESTS)
+        self.creates = allowance(rates.creates, Limit.CREATES)
+        self.strangers = allowance(rates.strangers, Limit.STRANGERS)
+        self._commands = allowance(rates.commands, Limit.COMMANDS)
+        self._reads = allowance(rates.reads, Limit.READS)
+        self.streams = OpenStreams(
+            seat_streams=rates.seat_streams,
+            spectator_streams=rates.spectator_streams,
+            on_full=partial(shed, Limit.SPECTATORS),
+        )
 
     def command(self, credential: Credential) -> None:
         """Count a command. Raises LimitedError."""
@@ -115,9 +132,10 @@ class Limits:
 
 
 class OpenStreams:
-    """Who has which streams open here, oldest first."""
+    """Who has which streams open here, oldest first. `on_full` is told of a spectator whom a match has no room for."""
 
-    def __init__(self, *, seat_streams: int, spectator_streams: int) -> None:
+    def __init__(self, *, seat_streams: int, spectator_streams: int, on_full: Callable[[], None]) -> None:
+        self._on_full = on_full
         self._seat_streams = seat_streams
         self._spectator_streams = spectator_streams
         self._streams: dict[Holder, dict[Watch, bytes]] = {}
@@ -133,6 +151,7 @@ class OpenStreams:
         is_full = len(streams) >= (self._spectator_streams if spectates else self._seat_streams)
         spectators = self._spectators.get(credential.match_id, 0)
         if spectates and not is_full and spectators >= SPECTATORS:
+            self._on_full()
             raise TooManySpectatorsError
         if is_full:
             oldest = next(iter(streams))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -90,9 +91,10 @@ def _sender_of(order: PlayerOrder | ServiceOrder | None) -> Audience | type[Serv
 
 
 class Line:
-    """Tickets by stamp, then by entry."""
+    """Tickets by stamp, then by entry. `on_full` is told of everybody who finds it full."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_full: Callable[[], None] = lambda: None) -> None:
+        self._on_full = on_full
         self._tickets: list[Ticket] = []
         self._entered = 0
         self._changed = asyncio.Event()
@@ -105,6 +107,7 @@ class Line:
         sender = _sender_of(order)
         waiting = sum(not ticket.withdrawn and _sender_of(ticket.order) is sender for ticket in self._tickets)
         if waiting >= (STRANGERS_LIMIT if order is None else LINE_LIMIT):
+            self._on_full()
             raise LineFullError
         return self.hold(arrival, order)
 

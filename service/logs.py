@@ -1,6 +1,7 @@
-"""structlog: one JSON object a line, one event name a fact, and only what is known to be harmless.
+"""structlog: one JSON object a line, one event name a fact, and only what is known to be harmless (docs/logs.md).
 
-A field that is not listed below is not written, nor is the text of an exception: both could hold a tile or a token.
+A field that is not listed below is not written, nor is the text of an exception or of a library: both could hold a tile
+or a token.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextvars import ContextVar
 from typing import Literal
 
 import structlog
 from structlog.typing import EventDict
+
+from service.line import PlayerOrder, ServiceOrder
 
 HARMLESS = frozenset(
     {
@@ -25,6 +29,11 @@ HARMLESS = frozenset(
         "live_matches",
         "suspended_matches",
         "match_id",
+        "seat",
+        "command",
+        "command_id",
+        "trace_id",
+        "result",
         "cause",
         "from_ns",
         "to_ns",
@@ -32,9 +41,13 @@ HARMLESS = frozenset(
         "problem",
         "error_id",
         "exception",
+        "logger",
+        "place",
     }
 )
 """The fields that may be written: addresses, counts, instants, ids, and the ledger's words, which name no tile."""
+about: ContextVar[tuple[str, PlayerOrder | ServiceOrder] | None] = ContextVar("about", default=None)
+"""The match and the order that are being carried out: bound once, told with whatever is logged meanwhile."""
 _WITHHELD = "withheld"
 
 
@@ -47,6 +60,7 @@ def configure(level: str, format_: Literal["json", "console"]) -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            with_order,
             places_of_exception,
             only_harmless,
             renderer,
@@ -55,13 +69,40 @@ def configure(level: str, format_: Literal["json", "console"]) -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=level.upper(), stream=sys.stderr, format="%(message)s")
+    logging.basicConfig(level=level.upper(), handlers=[OfLibraries()], force=True)
 
 
 def get_logger() -> structlog.typing.FilteringBoundLogger:
     """The logger of the service."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     return logger
+
+
+class OfLibraries(logging.Handler):
+    """What libraries log: who, where, how bad and after which exception; its text is in the library's source."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as an event of ours."""
+        get_logger().log(
+            record.levelno,
+            "library_message",
+            logger=record.name,
+            place=f"{record.filename}:{record.lineno}",
+            exc_info=record.exc_info[1] if record.exc_info else None,
+        )
+
+
+def with_order(_: object, __: str, event: EventDict) -> EventDict:
+    """Say which match and which command it is about, if it is about one."""
+    if (known := about.get()) is not None:
+        match_id, order = known
+        event.setdefault("match_id", match_id)
+        event.setdefault("command", type(order.command).__name__)
+        if isinstance(order, PlayerOrder):
+            event.setdefault("command_id", order.command_id)
+            if order.seat is not None:
+                event.setdefault("seat", order.seat.value)
+    return event
 
 
 def places_of_exception(_: object, __: str, event: EventDict) -> EventDict:

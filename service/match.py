@@ -7,8 +7,11 @@ from collections.abc import Callable
 from engine.clock import Arrival
 from engine.state import MatchState
 from engine.view import Audience
+from service.failures import failure_of
 from service.line import Line, PlayerOrder, ServiceOrder, Ticket
-from service.logs import get_logger
+from service.logs import about, get_logger
+from service.metrics.game import Failure
+from service.metrics.process import Limit
 from service.ports import StoreUnavailableError
 from service.watches import Recent, Watch
 from service.writer import UNCERTAIN_NS, MatchWriter, Services, UnknownMatchError
@@ -24,7 +27,7 @@ class Match:
         self.match_id = match_id
         self._services = services
         self._writer = MatchWriter(match_id, services)
-        self._line = Line()
+        self._line = Line(lambda: services.metrics.process.shed(Limit.LINE))
         self._works = False
         self._published_version = 0
         self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep
@@ -46,6 +49,10 @@ class Match:
     def recent(self) -> Recent:
         """The events of the last versions."""
         return self._writer.recent
+
+    def durable_ns(self, version: int) -> int | None:
+        """When this version became durable, if it is the last one that was made here."""
+        return self._writer.durable_ns(version)
 
     async def state(self) -> MatchState:
         """The match now, wherever it was moved last. Raises UnknownMatchError or StoreUnavailableError."""
@@ -185,28 +192,45 @@ class Match:
             self._services.bus.publish(self.match_id, state.version)
 
     async def _carry_out(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
+        about.set((self.match_id, order))
         try:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
             self._writer.forget()  # the outcome of the write is unknown; the store knows
+            self._count_failure(order, error)
             if not ticket.done.done():
                 ticket.done.set_exception(error)
             return
         finally:
+            about.set(None)
             self._line.leave(ticket)
         if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
             ticket.done.set_result(done)
         self._publish(done.state)  # after the reply, so that a stream sends the outcome before the update
+        durable_ns = self.durable_ns(done.state.version)
+        if done.record is not None and done.record.refusal is None and not done.repeated and durable_ns is not None:
+            self._services.metrics.timing.published(self._services.clock.now_ns() - durable_ns)
 
     def _turn_all_away(self, error: Exception) -> None:
         self._writer.forget()
         while (ticket := self._line.first()) is not None:
             if isinstance(error, StoreUnavailableError):
                 self._writer.turned_away(ticket)
+            self._count_failure(ticket.order, error)
             self._line.leave(ticket)
             if not ticket.done.done():
                 ticket.done.set_exception(error)
         if not isinstance(error, UnknownMatchError):
-            get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
+            if isinstance(error, StoreUnavailableError):
+                get_logger().warning("match_waits_for_store", match_id=self.match_id)
+            else:
+                get_logger().error("match_not_worked", match_id=self.match_id, exc_info=error)
             retry_ns = self._services.clock.now_ns() + STORE_RETRY_NS
-            self._services.deadlines.arm(self.match_id, retry_ns)
+            self._services.deadlines.retry(self.match_id, retry_ns)
+
+    def _count_failure(self, order: PlayerOrder | ServiceOrder | None, error: Exception) -> None:
+        if isinstance(order, PlayerOrder):
+            why = failure_of(error)
+            self._services.metrics.game.failed(order.command, why)
+            if why is Failure.INTERNAL_ERROR:
+                get_logger().error("command_failed", exc_info=error)

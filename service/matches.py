@@ -19,6 +19,7 @@ from engine.view import Audience
 from service import fair_deal
 from service.dealing import current_rules_hash
 from service.line import Done, ServiceOrder
+from service.logs import get_logger
 from service.match import Match
 from service.ports import (
     Append,
@@ -186,6 +187,7 @@ class Matches:
         for match in live:
             if match.due_ns is not None:
                 self._services.deadlines.arm(match.match_id, match.due_ns)
+        self._services.metrics.game.recovered(match.match_id for match in live)
         await self._resume(live)
         return len(live)
 
@@ -267,7 +269,8 @@ class Matches:
                 deal=DealSecrets(current_rules_hash(), secret),
             ),
         )
-        self._services.metrics.step(step)
+        self._services.metrics.game.stored(match_id, step, state)
+        get_logger().info("match_created", match_id=match_id)
         self._services.deadlines.arm(match_id, state.due_ns)
         return Admission(match_id, state, audience, token, spectator_token, code)
 

@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     guests_per_second: int = Field(200, ge=1, le=1_000_000, description="guests' creates and joins, for each address")
     creates_per_second: int = Field(50, ge=1, le=1_000_000, description="creates and joins of a platform subject")
     spectator_streams: int = Field(1, ge=1, le=1000, description="streams of one spectator token; more to share it")
+    connection_streams: int = Field(32, ge=8, le=1_000_000, description="calls of one connection under way at once")
     database: Path = Field(Path("spectacular-bid.sqlite3"), description="the SQLite file")
     database_url: Hidden | None = Field(None, description="PostgreSQL instead of SQLite: postgresql://user@host/name")
     durability: Literal["synchronous-standby", "single-node"] = Field(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from engine.clock import Arrival
 from engine.faults import Fault, FaultCause
+from service.metrics.clock import ClockMetrics
 
 MS_NS = 1_000_000
 TICK_NS = 10 * MS_NS
@@ -38,12 +39,14 @@ class TimingGuard:
         *,
         publish_stall_ns: int,
         report: Callable[[Fault], None],
+        metrics: ClockMetrics,
     ) -> None:
         self.now_ns = source
         self.error_bound_ns = error_bound_ns
         self._publish_stall_ns = publish_stall_ns
         self._report = report
-        self._loop_ns = 0
+        self._metrics = metrics
+        self._loop_before_ns = self._loop_after_ns = 0
         self._last_tick_ns = self._vouched_ns = self._stalled_since_ns = source()
         self._stall_forgotten_ns = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -60,8 +63,8 @@ class TimingGuard:
     def start(self) -> None:
         """Begin to tick on the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._loop_ns = int(self._loop.time() * 1e9)
-        self._last_tick_ns = self._vouched_ns = self.now_ns()
+        self._loop_before_ns, self._last_tick_ns, self._loop_after_ns = self._read()
+        self._vouched_ns = self._last_tick_ns
         self._schedule()
 
     def stop(self) -> None:
@@ -72,20 +75,28 @@ class TimingGuard:
     def _schedule(self) -> None:
         self._timer = self._loop.call_later(TICK_NS / 1e9, self._tick)
 
+    def _read(self) -> tuple[int, int, int]:
+        """The loop's clock, the source, and the loop's clock again: the process may be held up in between."""
+        return int(self._loop.time() * 1e9), self.now_ns(), int(self._loop.time() * 1e9)
+
     def _tick(self) -> None:
-        now_ns, loop_ns = self.now_ns(), int(self._loop.time() * 1e9)
-        stood_ns = loop_ns - self._loop_ns  # by the loop's own clock: a step of the other is no stall
+        before_ns, now_ns, after_ns = self._read()
+        stood_ns = after_ns - self._loop_after_ns  # by the loop's own clock: a step of the other is no stall
         passed_ns = max(stood_ns, now_ns - self._last_tick_ns)  # but a sleep of the machine leaves a backlog too
         if self._last_tick_ns < self._stall_forgotten_ns:  # which is worked off only while the loop runs
             self._stall_forgotten_ns += max(0, passed_ns - TICK_NS)
+        self._metrics.ticked(max(0, passed_ns - TICK_NS))
         if passed_ns > STALL_NS:
+            self._metrics.stalled()
             self._stalled(now_ns, stood_ns)
-        step_ns = (now_ns - self._last_tick_ns) - (loop_ns - self._loop_ns)
+        least_ns, most_ns = before_ns - self._loop_after_ns, after_ns - self._loop_before_ns
+        step_ns = (now_ns - self._last_tick_ns) - min(max(now_ns - self._last_tick_ns, least_ns), most_ns)
         if abs(step_ns) > STEP_NS:
+            self._metrics.stepped()
             span = sorted((self._last_tick_ns, now_ns))
             self._report(Fault(FaultCause.CLOCK_FAULT, span[0], span[1], f"service time stepped by {step_ns} ns"))
         self._vouched_ns = self._last_tick_ns
-        self._last_tick_ns, self._loop_ns = now_ns, loop_ns
+        self._loop_before_ns, self._last_tick_ns, self._loop_after_ns = before_ns, now_ns, after_ns
         self._schedule()
 
     def _stalled(self, now_ns: int, length_ns: int) -> None:

@@ -30,6 +30,10 @@ class InFlight:
     def __init__(self) -> None:
         self._tickets: list[Ticket] = []
 
+    def __len__(self) -> int:
+        """How many. From any thread."""
+        return sum(not ticket.withdrawn for ticket in self._tickets.copy())
+
     def add(self, ticket: Ticket) -> None:
         """A command was stamped; it counts until its ticket has left its line."""
         heappush(self._tickets, ticket)
@@ -86,6 +90,7 @@ class Watermark:
 
     async def run(self) -> None:
         """Beat until cancelled."""
+        away_since_ns: int | None = None
         while True:
             self._wanted.clear()
             try:
@@ -96,8 +101,14 @@ class Watermark:
                 pass
             try:
                 await self._beat()
+                if away_since_ns is not None:
+                    seconds = (self._clock.now_ns() - away_since_ns) / 1e9
+                    get_logger().info("heartbeat_stored_again", seconds=round(seconds, 3))
+                    away_since_ns = None
             except StoreUnavailableError:
-                get_logger().warning("heartbeat_not_stored")
+                if away_since_ns is None:
+                    get_logger().warning("heartbeat_not_stored")
+                    away_since_ns = self._clock.now_ns()
                 await asyncio.sleep(BEAT_SECONDS)
 
     async def reach(self, instant_ns: int) -> None:

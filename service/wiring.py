@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from service.fanout.nats import NatsBus
 from service.fanout.polling import PollingBus
 from service.limits import Limits, Rates
 from service.logs import get_logger
+from service.measured_store import MeasuredStore
 from service.metrics import Metrics
 from service.ports import Bus, LedgerRow, Store, StoreUnavailableError
 from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
@@ -31,7 +33,7 @@ from service.store.postgres import stored_faults as read_postgres_faults
 from service.store.postgres_link import NotReadyError
 from service.store.postgres_schema import migrate as migrate_postgres
 from service.store.sealing import seal_from
-from service.store.sqlite import SqliteStore, read_faults
+from service.store.sqlite import SqliteStore, read_faults, reseal
 from service.system.chance import SystemEntropy
 from service.system.store_time import StoreTime
 from service.system.time import ANCHOR_KEY, anchor, service_time
@@ -64,7 +66,7 @@ class Backend:
 async def serving(settings: Settings) -> AsyncIterator[Service]:
     """Run the whole service; leaving the context drains and stops it."""
     metrics = Metrics()
-    backend = _on_sqlite(settings) if settings.database_url is None else _on_postgres(settings, metrics)
+    backend = _on_sqlite(settings, metrics) if settings.database_url is None else _on_postgres(settings, metrics)
     async with backend as behind:
         service = Service(settings, behind, metrics)
         try:
@@ -90,13 +92,14 @@ async def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
 
 
 @asynccontextmanager
-async def _on_sqlite(settings: Settings) -> AsyncIterator[Backend]:
+async def _on_sqlite(settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
     """A file and this process; the machine's clock."""
     store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
     try:
         last = await store.last_beat()
         anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
         await store.set_meta(ANCHOR_KEY, anchored.to_text())
+        metrics.process.bus_connected.set(1)  # within a process it always is
         # The store is in this process: one clock.
         yield Backend(store, LocalBus(), service_time(anchored), lambda: 0)
     finally:
@@ -126,6 +129,8 @@ async def _opened(settings: Settings) -> PostgresStore:
     """The store, as soon as it can be used; until then each attempt says what is missing."""
     assert settings.database_url is not None
     assert settings.sealing_key_file is not None, "checked with the settings"
+    if not settings.sealing_key_file.exists():  # made here, it would be one that no other replica has
+        raise NotReadyError(f"the sealing key {settings.sealing_key_file} is not there: `openssl rand -base64 32`")
     seal = seal_from(settings.sealing_key_file)
     name = f"{gethostname()}-{SystemEntropy().match_id()[:8]}"
     retry_seconds = FIRST_RETRY_SECONDS
@@ -142,10 +147,11 @@ async def _opened(settings: Settings) -> PostgresStore:
 
 def _bus(settings: Settings, metrics: Metrics) -> PollingBus:
     if settings.nats_url is None:
+        metrics.process.bus_connected.set(1)  # there is nothing to lose
         return PollingBus()
 
     def report(problem: str | None) -> None:
-        metrics.bus_connected.set(problem is None)
+        metrics.process.bus_connected.set(problem is None)
         if problem is None:
             get_logger().info("bus_connected")
         else:
@@ -154,13 +160,25 @@ def _bus(settings: Settings, metrics: Metrics) -> PollingBus:
     return NatsBus(settings.nats_url, settings.nats_credentials_file, report)
 
 
+def sealed_anew(settings: Settings) -> int:
+    """Seal what is stored with the first key of the key file, while no service runs; how many rows it was.
+
+    Raises RuntimeError, whose text is for the operator.
+    """
+    if settings.database_url is not None:
+        raise NotReadyError("reseal works on a SQLite file; in PostgreSQL older keys must stay in the key file")
+    return reseal(settings.database, key_file=settings.sealing_key_file)
+
+
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
     def __init__(self, settings: Settings, behind: Backend, metrics: Metrics) -> None:
         self.drain_seconds = settings.drain_seconds
         self._metrics = metrics
-        store = behind.store
+        self._metrics.process.show_resources()
+        self._metrics.clock.skew.set_function(lambda: (behind.now_ns() - time.time_ns()) / 1e9)
+        store = MeasuredStore(behind.store, self._metrics.store, behind.now_ns)
         self._is_shared = behind.bus.poll_seconds is not None
         self._core = Core(
             settings,
@@ -189,6 +207,7 @@ class Service:
             self._metrics,
             credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
             health_address=None if health is None else f"{host}:{health}",
+            connection_streams=settings.connection_streams,
         )
         if settings.reflection:
             self._grpc.offer_reflection()
@@ -201,7 +220,7 @@ class Service:
     def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
         """Who may come in, and how much each may ask for."""
         self._fetched_keys = FetchedKeys(settings.jwks_url) if settings.jwks_url is not None else None
-        self._limits = Limits(self._core.clock.now_ns, _rates(settings))
+        self._limits = Limits(self._core.clock.now_ns, _rates(settings), self._metrics.process.shed)
         platform = _platform(settings, self._fetched_keys) if settings.auth == "platform" else None
         return Gatekeeper(
             store,
@@ -227,7 +246,13 @@ class Service:
             self._core.release()
             self._metrics.stop()
             raise
-        get_logger().info("serving", address=self.addresses.grpc, metrics=self.addresses.metrics, live_matches=live)
+        get_logger().info(
+            "serving",
+            address=self.addresses.grpc,
+            metrics=self.addresses.metrics,
+            health=self.addresses.health,
+            live_matches=live,
+        )
 
     def hurry(self) -> None:
         """Wait no longer for load balancers, also in a drain that has begun."""
@@ -240,14 +265,13 @@ class Service:
 
     async def stop(self) -> None:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
-        log = get_logger()
-        log.info("draining", seconds=self.drain_seconds)
+        get_logger().info("draining", seconds=self.drain_seconds)
         if self._watching is not None:
             self._watching.cancel()
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
         self._stop_fetching()
         self._metrics.stop()
-        log.info("drained", suspended_matches=suspended)
+        get_logger().info("drained", suspended_matches=suspended)
 
 
 def _rates(settings: Settings) -> Rates:

@@ -21,7 +21,9 @@ from service.deadlines import Deadlines
 from service.dealing import MatchDeals
 from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
+from service.logs import get_logger
 from service.metrics import Metrics
+from service.metrics.timing import Instants
 from service.ports import (
     Append,
     Bus,
@@ -89,6 +91,8 @@ class MatchWriter:
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
         """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
         self._blamed_ns = 0
+        self._decided_ns = self._stored_ns = 0
+        self._moved = (0, 0)
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
@@ -97,6 +101,10 @@ class MatchWriter:
                 if self._state is None or self._is_stale:
                     await self._load()
         return self._state
+
+    def durable_ns(self, version: int) -> int | None:
+        """When this version became durable, if it is the last one that was made here."""
+        return self._moved[1] if self._moved[0] == version else None
 
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
@@ -149,7 +157,7 @@ class MatchWriter:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
         state, self._is_stale = self._state, False
         try:
-            version = 0 if state is None else state.version
+            version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
             steps = await self._services.store.steps(self._match_id, version)
             for number, step in enumerate(steps, start=version + 1):
                 state = advance(state, step)
@@ -164,8 +172,11 @@ class MatchWriter:
         self._is_known = True
         if self._state is None or self._state.version < state.version:  # a write may have been faster
             self._state = state
+            self._services.metrics.game.loaded(self._match_id, steps, state)
+            self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
+        begun_ns = self._services.clock.now_ns()
         state = await self.state()
         if state.suspended_at_ns is not None:
             raise ClocksStandError
@@ -191,9 +202,14 @@ class MatchWriter:
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
         self._owed.pop(owed, None)
-        services.metrics.command(request.command, ruling.refusal)
-        services.metrics.committed(services.clock.now_ns() - request.arrival.latest_ns)
+        self._count(order, record, Instants(begun_ns, self._decided_ns, self._stored_ns))
         return Done(after, record)
+
+    def _count(self, order: PlayerOrder, record: CommandRecord, instants: Instants) -> None:
+        metrics = self._services.metrics
+        metrics.game.decided(order.command, record.refusal)
+        metrics.timing.judged(record.receipt, accepted=record.refusal is None)
+        metrics.timing.committed({"match_id": self._match_id}, record.receipt.arrival, instants)
 
     def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
         """An abort that no row of the ledger speaks for is proven by the command's own stamp: that becomes a row."""
@@ -236,6 +252,7 @@ class MatchWriter:
         invariants.check(after)
         if any(isinstance(event, MatchAborted) for event in step):
             await self._services.ledger.store()  # the proof before what follows from it
+        self._decided_ns = self._services.clock.now_ns()
         await self._services.store.append(
             Append(
                 match_id=self._match_id,
@@ -249,16 +266,23 @@ class MatchWriter:
                 deal=opened,
             ),
         )
+        self._stored_ns = self._services.clock.now_ns()
         if opened is not None:
             self._deals.keep(opened)
         if step:
-            self._state = after
-            self.recent.add(after.version, step)
-            self._services.metrics.step(step)
-            self._look_for_delay(step)
-            if after.result is not None:
-                self._services.ledger.forget(self._match_id)
+            self._move(step, after)
         return after
+
+    def _move(self, step: Step, after: MatchState) -> None:
+        """A step was stored: everybody may know."""
+        self._state = after
+        self._moved = after.version, self._stored_ns
+        self.recent.add(after.version, step)
+        self._services.metrics.game.stored(self._match_id, step, after)
+        self._look_for_delay(step)
+        if after.result is not None:
+            self._services.ledger.forget(self._match_id)
+            get_logger().info("match_finished", match_id=self._match_id, result=after.result.reason.name.lower())
 
     def _look_for_delay(self, step: Step) -> None:
         """A decision that was stored long after the instant at which it began has burned its player's time (K3)."""
@@ -271,4 +295,5 @@ class MatchWriter:
     async def _repeated(self, order: PlayerOrder) -> Done:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)
         assert record is not None
+        self._services.metrics.game.repeated()
         return Done(await self.state(), record, repeated=True)

@@ -1,6 +1,7 @@
 """The house rules of tests/support/tidy.py, applied to this repository, and each shown to find an offence."""
 
 import tomllib
+from itertools import chain
 
 import pytest
 
@@ -86,10 +87,16 @@ def test_no_tracked_text_names_a_machine_path_or_a_package_registry() -> None:
 def test_the_locks_pin_every_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     runtime = project["project"]["dependencies"]
-    groups = [entry for group in project["dependency-groups"].values() for entry in group if isinstance(entry, str)]
-    run_lock, dev_lock = ((ROOT / ".locks" / name).read_text(encoding="utf-8") for name in ("run.txt", "dev.txt"))
-    assert unlocked(runtime, run_lock) == []
-    assert unlocked([*runtime, *groups, *project["build-system"]["requires"]], dev_lock) == []
+    groups = {
+        name: [entry for entry in group if isinstance(entry, str)]
+        for name, group in project["dependency-groups"].items()
+    }
+    locks = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".locks").glob("*.txt")}
+    apart = {name: groups.pop(name) for name in ("ops", "helm")}
+    assert unlocked(runtime, locks["run"]) == []
+    assert unlocked([*runtime, *chain(*groups.values()), *project["build-system"]["requires"]], locks["dev"]) == []
+    assert unlocked([*runtime, *groups["test"], *apart["ops"]], locks["ops"]) == []
+    assert unlocked(apart["helm"], locks["helm"]) == []
 
 
 BAD = [

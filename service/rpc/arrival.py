@@ -23,11 +23,15 @@ class Stamped(NamedTuple, Generic[M]):
     message: M | None
 
 
-def stamping(kind: type[M], clock: Clock) -> Callable[[bytes], Stamped[M]]:
-    """A request deserializer that stamps first and parses then. It never raises: grpc would answer UNKNOWN."""
+def stamping(kind: type[M], clock: Clock, received: Callable[[], None] = lambda: None) -> Callable[[bytes], Stamped[M]]:
+    """A request deserializer that stamps first, counts by `received`, and parses then.
+
+    It never raises: grpc would answer UNKNOWN.
+    """
 
     def deserialize(data: bytes) -> Stamped[M]:
         arrival = clock.arrival()
+        received()
         try:
             return Stamped(arrival, kind.FromString(data))
         except DecodeError:

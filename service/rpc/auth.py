@@ -72,7 +72,7 @@ class Gatekeeper:
         self._store = store
         self._metrics = metrics
         self._now_ns = now_ns
-        self.limits = limits or Limits(now_ns, UNLIMITED)
+        self.limits = limits or Limits(now_ns, UNLIMITED, metrics.process.shed)
         self._platform = platform
         self._recheck_ns = recheck_ns
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
@@ -139,7 +139,7 @@ class Gatekeeper:
             if key == "authorization":
                 values.append(value)
             elif key in ARRIVAL_HEADERS:
-                self._metrics.forged_arrivals.inc()
+                self._metrics.process.forged_arrivals.inc()
         value = values[0] if len(values) == 1 else ""
         if not isinstance(value, str) or not value.startswith(_SCHEME):
             return None

@@ -39,7 +39,7 @@ def unary(handler: UnaryHandler[M], metrics: MethodMetrics) -> UnaryHandler[M]:
 
     async def call(stamped: Stamped[M], context: Context) -> bytes:
         metrics.started()
-        began = time.perf_counter()
+        began_ns = time.perf_counter_ns()
         code = grpc.StatusCode.CANCELLED
         try:
             answer = await handler(stamped, context)
@@ -52,7 +52,7 @@ def unary(handler: UnaryHandler[M], metrics: MethodMetrics) -> UnaryHandler[M]:
         else:
             return answer
         finally:
-            metrics.handled(_GO_CODES[code], time.perf_counter() - began)
+            metrics.handled(_GO_CODES[code], time.perf_counter_ns() - began_ns)
 
     return call
 
@@ -73,7 +73,7 @@ def stream(handler: StreamHandler[M], metrics: MethodMetrics) -> StreamHandler[M
             code = status.code
             await _abort(context, status)
         finally:
-            metrics.handled(_GO_CODES[code], None)
+            metrics.handled(_GO_CODES[code], 0)
 
     return call
 

@@ -108,7 +108,7 @@ class FetchedKeys:
         try:
             self._keys = parsed(await asyncio.to_thread(self._fetch))
         except (OSError, ValueError, UnreadableKeysError) as error:
-            get_logger().warning("jwks_not_fetched", error=type(error).__name__)
+            get_logger().warning("jwks_not_fetched", exception=type(error).__name__)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -14,6 +14,7 @@ from service.line import Ticket
 from service.match import Match
 from service.matches import Admission, Matches
 from service.metrics import Metrics
+from service.metrics.streams import StreamEnd, StreamKind
 from service.ports import Clock, Credential, Store, StoreUnavailableError
 from service.rpc import requests
 from service.rpc.arrival import Stamped
@@ -24,6 +25,7 @@ from service.rpc.outbound import Guard
 from service.rpc.play_stream import CommandReader, opening_of, order_of, seat_of
 from service.rpc.render import Renderer
 from service.rpc.statuses import CANNOT_LEAVE, PERMISSION_DENIED, SPECTATE_INSTEAD, StatusError
+from service.rpc.stream_ends import stream_end
 from service.rpc.streams import Outbox, Presenter, Pump, StreamResponse
 from service.rpc.wire import SubMessage
 from service.secret import Secret
@@ -139,7 +141,7 @@ class MatchService:
         opening = await opening_of(context)
         credential = await self._credential(opening.match_id, context)
         seat_of(credential)
-        with self._watching(credential, opening.after_version) as (match, watch):
+        with self._watching(credential, opening.after_version, StreamKind.PLAY) as (match, watch):
             outbox = Outbox(watch.wake)
             presenter = self._presenter(match, credential.audience)
             commands = CommandReader(match, credential, presenter, outbox, watch, self.gatekeeper.limits)
@@ -154,22 +156,28 @@ class MatchService:
     async def _watch(
         self, context: Context, credential: Credential, after_version: int, response: StreamResponse
     ) -> None:
-        with self._watching(credential, after_version) as (match, watch):
+        kind = StreamKind.SPECTATE if credential.audience is Audience.SPECTATOR else StreamKind.WATCH
+        with self._watching(credential, after_version, kind) as (match, watch):
             await self._pump(context, match, credential, response).run(watch)
 
     @contextmanager
-    def _watching(self, credential: Credential, after_version: int) -> Iterator[tuple[Match, Watch]]:
+    def _watching(self, credential: Credential, after_version: int, kind: StreamKind) -> Iterator[tuple[Match, Watch]]:
         """A watch that counts as one of its holder's streams inside the block."""
         limits, match = self.gatekeeper.limits, self.matches.get(credential.match_id)
         limits.read(credential)
         watch = match.watch(credential.audience, requests.cursor_of(after_version))
-        self.metrics.streams.inc()
+        self.metrics.streams.opened(kind)
+        why = StreamEnd.CLIENT_GONE
         try:
             limits.streams.open(credential, watch)
             yield match, watch
+            why = StreamEnd.GOING_AWAY if watch.going_away else StreamEnd.FINISHED
+        except Exception as error:
+            why = stream_end(error)
+            raise
         finally:
             limits.streams.close(credential, watch)
-            self.metrics.streams.dec()
+            self.metrics.streams.ended(kind, why)
             match.unwatch(watch)
 
     async def _rotated(self, credential: Credential) -> Secret[str]:
@@ -216,7 +224,9 @@ class MatchService:
 
     def _pump(self, context: Context, match: Match, credential: Credential, response: StreamResponse) -> Pump:
         presenter, guard = self._presenter(match, credential.audience), self._guard(credential)
-        return Pump(context, match, presenter, guard=guard, clock=self.clock, response=response)
+        return Pump(
+            context, match, presenter, guard=guard, clock=self.clock, response=response, metrics=self.metrics.streams
+        )
 
     def _first_update(self, admission: Admission) -> bytes:
         presenter = self._presenter(self.matches.get(admission.match_id), admission.audience)

@@ -55,7 +55,7 @@ class Guard:
             and view.match_id == self._match_id
             and own_seat_number(view.data) in self._seats
         ):
-            self._metrics.projection_violations.inc()
+            self._metrics.process.projection_violations.inc()
             raise ProjectionError(self._match_id)
         return message.data
 

@@ -12,6 +12,7 @@ from engine.view import Audience
 from service.limits import LimitedError, Limits
 from service.line import Done, LineFullError, PlayerOrder
 from service.match import Match
+from service.metrics.process import Limit
 from service.ports import Credential
 from service.rpc import requests
 from service.rpc.arrival import Stamped
@@ -125,6 +126,7 @@ class CommandReader:
     def _check_limits(self) -> None:
         self.limits.command(self.credential)
         if self.outbox.pending >= UNANSWERED_COMMANDS:
+            self.limits.shed(Limit.UNANSWERED)
             raise StatusError(TOO_MANY_COMMANDS)
 
     def _turn_away(self, command_id: str, error: Exception) -> None:

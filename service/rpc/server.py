@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -11,6 +12,7 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from service.metrics import Metrics
+from service.metrics.grpc import CallType
 from service.ports import Clock
 from service.rpc import edge, rules_service
 from service.rpc.arrival import stamping
@@ -23,10 +25,19 @@ from spectacularbid.v1 import rules_service_pb2, time_service_pb2
 
 M = TypeVar("M", bound=Message)
 
+STARTUP, READINESS, LIVENESS = "startup", "readiness", "liveness"
+"""What probes ask the health service for: has it started, should it get new clients, does its event loop live."""
 LARGEST_REQUEST_BYTES = 16 * 1024
 LARGEST_METADATA_BYTES = 8 * 1024
 BURST_REQUESTS = 100_000
 """Calls that may wait to be taken over, such as everybody's after a restart."""
+CONNECTION_STREAMS = 32
+"""Calls that a connection may have under way at once; a client of ours waits for a free place."""
+ENDING_STREAMS = 100
+"""Calls of a connection that may have ended, or been reset, and still be worked off: more are refused (REFUSED_STREAM).
+
+Without them an honest client that sends the next call at the end of the last one would be refused too.
+"""
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # two servers on one port would go unnoticed
     ("grpc.max_receive_message_length", LARGEST_REQUEST_BYTES),
@@ -39,6 +50,7 @@ OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),  # clients may ping every 20 s
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.http2.max_deallocating_streams", ENDING_STREAMS),
 )
 
 
@@ -54,9 +66,11 @@ class GrpcServer:
         *,
         credentials: grpc.ServerCredentials | None = None,
         health_address: str | None = None,
+        connection_streams: int = CONNECTION_STREAMS,
     ) -> None:
         """With `credentials` the port takes TLS only; `health_address` is for health alone, in plaintext."""
-        self._server = grpc.aio.server(options=OPTIONS)
+        options = (*OPTIONS, ("grpc.max_concurrent_streams", connection_streams))
+        self._server = grpc.aio.server(options=options)
         self._health = HealthService()
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
         self._services = (
@@ -76,7 +90,7 @@ class GrpcServer:
         self.health_port: int | None = None
         self._health_server: grpc.aio.Server | None = None
         if health_address is not None:
-            self._health_server = grpc.aio.server(options=OPTIONS)
+            self._health_server = grpc.aio.server(options=options)
             self._health_server.add_generic_rpc_handlers((self._health.handlers(),))
             self.health_port = self._health_server.add_insecure_port(health_address)
 
@@ -90,6 +104,8 @@ class GrpcServer:
         await self._server.start()
         if self._health_server is not None:
             await self._health_server.start()
+        for name in (STARTUP, LIVENESS):  # a drain and an outage of the store change neither: no restart would help
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self.accept_new_clients()
 
     async def accept_new_clients(self) -> None:
@@ -108,7 +124,7 @@ class GrpcServer:
             await self._health_server.stop(0)
 
     async def _set_health(self, status: int) -> None:
-        for name in ("", *(service.full_name for service in self._services)):
+        for name in ("", READINESS, *(service.full_name for service in self._services)):
             await self._health.set(name, status)
 
 
@@ -124,15 +140,18 @@ class _Adapter:
 
     def unary(self, name: str, kind: type[M], handler: UnaryHandler[M]) -> None:
         """Serve a unary method."""
-        call = edge.unary(handler, self._metrics.method(self._service.full_name, name))
-        self._handlers[name] = grpc.unary_unary_rpc_method_handler(call, stamping(kind, self._clock), _as_it_is)
+        metrics = self._metrics.method(self._service.full_name, name)
+        read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
+        self._handlers[name] = grpc.unary_unary_rpc_method_handler(edge.unary(handler, metrics), read, write)
 
     def stream(self, name: str, kind: type[M], handler: StreamHandler[M]) -> None:
         """Serve a server-streaming or bidirectional method."""
-        call = edge.stream(handler, self._metrics.method(self._service.full_name, name))
         bidirectional = self._service.methods_by_name[name].client_streaming
+        call_type: CallType = "bidi_stream" if bidirectional else "server_stream"
+        metrics = self._metrics.method(self._service.full_name, name, call_type)
+        read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
         make = grpc.stream_stream_rpc_method_handler if bidirectional else grpc.unary_stream_rpc_method_handler
-        self._handlers[name] = make(call, stamping(kind, self._clock), _as_it_is)
+        self._handlers[name] = make(edge.stream(handler, metrics), read, write)
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """All of them; every method of the service must have one."""
@@ -153,5 +172,11 @@ def _serve_matches(matches: _Adapter, match_service: MatchService) -> None:
     matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)
 
 
-def _as_it_is(data: bytes) -> bytes:
-    return data
+def _as_it_is(sent: Callable[[], None]) -> Callable[[bytes], bytes]:
+    """A response serializer for bytes that are serialized already; it counts them."""
+
+    def serialize(data: bytes) -> bytes:
+        sent()
+        return data
+
+    return serialize

@@ -80,6 +80,9 @@ UNAUTHENTICATED = Status(
     "INVALID_TOKEN",
     "send the metadata 'authorization: Bearer <token>' exactly once, with the token of this match",
 )
+TOKEN_EXPIRED = Status(
+    grpc.StatusCode.UNAUTHENTICATED, "TOKEN_EXPIRED", "the token was good until a day after the match had ended"
+)
 PERMISSION_DENIED = Status(grpc.StatusCode.PERMISSION_DENIED, "NOT_FOR_THIS_TOKEN", "this token does not allow that")
 SPECTATE_INSTEAD = Status(
     grpc.StatusCode.PERMISSION_DENIED, "SPECTATOR_TOKEN", "a spectator's token is good for SpectateMatch only"

@@ -9,17 +9,20 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeAlias
 
+from engine.clock import SECOND_NS
 from engine.state import MatchState
 from engine.view import Audience
 from service.line import Done
 from service.match import Match
+from service.metrics.streams import StreamMetrics
 from service.ports import Clock, CommandRecord, Store
 from service.rpc import facts
+from service.rpc.auth import TOKEN_LIFE_NS
 from service.rpc.edge import Context
 from service.rpc.outbound import Addressed, Guard
 from service.rpc.render import RenderedView, Renderer
 from service.rpc.requests import CommandFields
-from service.rpc.statuses import COMMAND_ID_REUSED, FUTURE_VERSION, SLOW_READER, StatusError
+from service.rpc.statuses import COMMAND_ID_REUSED, FUTURE_VERSION, SLOW_READER, TOKEN_EXPIRED, StatusError
 from service.rpc.wire import SubMessage
 from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
@@ -122,6 +125,7 @@ class Pump:
         guard: Guard,
         clock: Clock,
         response: StreamResponse,
+        metrics: StreamMetrics,
     ) -> None:
         self._context = context
         self._match = match
@@ -129,16 +133,23 @@ class Pump:
         self._guard = guard
         self._clock = clock
         self._response = response
+        self._metrics = metrics
         self._update = SubMessage(response.DESCRIPTOR, "update")
         self._presence: tuple[bool, bool] | None = None
         self._watch: Watch | None = None
         self._lifeline = Lifeline()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._is_expired = False
 
     async def run(self, watch: Watch, outbox: Outbox | None = None) -> None:
-        """Write until the service goes away or, with an outbox, until the reader is done."""
+        """Write until the service goes away, the token expires or, with an outbox, until the reader is done."""
         self._watch = watch
-        with self._lifeline.watching(watch.wake):
-            await self._run(watch, outbox)
+        try:
+            with self._lifeline.watching(watch.wake):
+                await self._run(watch, outbox)
+        finally:
+            if self._expiry is not None:
+                self._expiry.cancel()
 
     async def _run(self, watch: Watch, outbox: Outbox | None) -> None:
         while True:
@@ -156,17 +167,33 @@ class Pump:
             if watch.going_away:
                 away = pb.GoingAway(resume_after_version=watch.cursor)
                 await self._write(self._response(going_away=away).SerializeToString())
+                if self._is_expired:
+                    raise StatusError(TOKEN_EXPIRED)
                 return
+
+    def _expire_at(self, watch: Watch, at_ns: int) -> None:
+        """Have the stream end at this instant of service time, with a resume point for a better token."""
+        left_ns = at_ns - self._clock.now_ns()
+        if left_ns > 0:  # also where the loop's timer was early by service time
+            self._expiry = asyncio.get_running_loop().call_later(left_ns / SECOND_NS, self._expire_at, watch, at_ns)
+            return
+        self._is_expired = watch.going_away = True
+        watch.wake()
 
     async def _send_update(self, watch: Watch) -> None:
         state = await self._match.known_state()
         presence = self._match.presence
         if self._presence is None and watch.cursor > state.version:
             raise StatusError(FUTURE_VERSION)
+        if state.result is not None and self._expiry is None:
+            self._expire_at(watch, state.result.at_ns + TOKEN_LIFE_NS)
         if state.version > watch.cursor or presence != self._presence:
             message = self._presenter.update(state, watch.cursor)
+            is_news = self._presence is not None and state.version > watch.cursor
             watch.cursor, self._presence = max(watch.cursor, state.version), presence
             await self._write(self._guard.release(message.within(self._update)))
+            if is_news and (durable_ns := self._match.durable_ns(state.version)) is not None:
+                self._metrics.delivered(self._clock.now_ns() - durable_ns)
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
         while (item := outbox.next()) is not None:

@@ -31,7 +31,7 @@ from service.store.postgres_link import OWN_FAULT, TROUBLE, Connection, Link, No
 from service.store.postgres_replicas import Replicas
 from service.store.postgres_schema import require_schema
 from service.store.rows import credential_row
-from service.store.sealing import Seal
+from service.store.sealing import Seal, keys_in_use
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,8 +40,8 @@ Durability: TypeAlias = Literal["synchronous-standby", "single-node"]
 OLDEST_SERVER: Final = 150_000
 """The first version that this is tested on."""
 READ_LINKS: Final = 4
-KEY_ID: Final = "sealing_key"
-"""Which key the hidden tiles of this database are sealed with."""
+KEY_IDS: Final = "sealing_key"
+"""The ids of the keys that hidden tiles of this database may be sealed with, blanks between them."""
 
 _CREDENTIAL: Final = (
     "INSERT INTO credentials (token_hash, match_id, audience, subject) VALUES ($1, $2, $3, $4)"
@@ -49,10 +49,7 @@ _CREDENTIAL: Final = (
 )
 _ROTATION: Final = "UPDATE credentials SET token_hash = $2 WHERE token_hash = $1 RETURNING token_hash"
 _STANDBYS: Final = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
-_OWN_KEY: Final = """
-    WITH mine AS (INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING RETURNING value)
-    SELECT value FROM mine UNION ALL SELECT value FROM meta WHERE key = $1
-"""
+_KEEP: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class PostgresStore:
@@ -82,7 +79,7 @@ class PostgresStore:
             try:
                 await _require_server(connection, durability)
                 await require_schema(connection)
-                await _require_key(connection, seal)
+                await _require_keys(connection, seal)
             finally:
                 await connection.close()
         except TROUBLE as error:
@@ -244,6 +241,12 @@ async def _require_server(connection: Connection, durability: Durability) -> Non
         )
 
 
-async def _require_key(connection: Connection, seal: Seal) -> None:
-    if await connection.fetchval(_OWN_KEY, KEY_ID, seal.key_id) != seal.key_id:
-        raise NotReadyError("SPECBID_SEALING_KEY_FILE is not the key with which this database was written")
+async def _require_keys(connection: Connection, seal: Seal) -> None:
+    """See that everything stored can be opened, and note which key seals from now on."""
+    known = await postgres_read.meta(connection, KEY_IDS) or ""
+    if missing := seal.missing(known):
+        raise NotReadyError(
+            f"SPECBID_SEALING_KEY_FILE lacks the sealing key {', '.join(missing)}, with which this database was written"
+        )
+    if (used := keys_in_use(known, seal)) != known:
+        await connection.execute(_KEEP, KEY_IDS, used)

@@ -17,7 +17,8 @@ HIDDEN: Final[dict[str, tuple[str, ...]]] = {"dealt": ("hands", "boneyard", "ope
 _HIDING: Final[dict[object, tuple[Form[Any], tuple[str, ...]]]] = {
     form.made: (form, HIDDEN[form.tag]) for form in FORMS if form.tag in HIDDEN
 }
-_SEALED: Final = "sealed"
+SEALED: Final = "sealed"
+"""The name under which an event holds what is hidden."""
 
 
 def sealed_step_text(step: Step, seal: Seal, place: str) -> str:
@@ -27,7 +28,7 @@ def sealed_step_text(step: Step, seal: Seal, place: str) -> str:
 
 def sealed_step_of(text: str, seal: Seal, place: str) -> Step:
     """The events of a text by `sealed_step_text`. Raises StoredFormatError."""
-    if f'"{_SEALED}"' not in text:
+    if f'"{SEALED}"' not in text:
         return step_of(text)
     return step_of_raw([_opened(event, seal, place) for event in json.loads(text)])
 
@@ -38,12 +39,12 @@ def _event_text(event: Event, seal: Seal, place: str) -> str:
         return EVENT.encode(event)
     form, names = hiding
     shown, hidden = form.encode_apart(event, names)
-    return f'{shown[:-1]},"{_SEALED}":"{b64encode(seal.close(hidden.encode(), place)).decode()}"}}'
+    return f'{shown[:-1]},"{SEALED}":"{b64encode(seal.close(hidden.encode(), place)).decode()}"}}'
 
 
 # Any: parsed JSON, whose shape event_json checks.
 def _opened(event: dict[str, Any], seal: Seal, place: str) -> dict[str, Any]:
-    if _SEALED not in event:
+    if SEALED not in event:
         return event
-    sealed = b64decode(event.pop(_SEALED))
+    sealed = b64decode(event.pop(SEALED))
     return {**event, **json.loads(seal.open(sealed, place))}

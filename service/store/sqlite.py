@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
@@ -25,22 +26,23 @@ from service.ports import (
     SeatRequest,
     StoreUnavailableError,
 )
-from service.store import sqlite_read
+from service.store import sqlite_read, sqlite_reseal
 from service.store.batches import BatchThread
 from service.store.event_json import heartbeat_of, heartbeat_text
-from service.store.sealing import Seal, SealingKeyError, seal_from
+from service.store.json_forms import StoredFormatError
+from service.store.sealing import Seal, SealingKeyError, keys_in_use, seal_from
 from service.store.sqlite_file import SqliteFile, StoreOpenError
 from service.store.sqlite_read import Reader
 from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write, rotation_write
 
-__all__ = ["SqliteStore", "StoreOpenError", "read_faults"]
+__all__ = ["SqliteStore", "StoreOpenError", "read_faults", "reseal"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 HEARTBEAT_KEY: Final = "heartbeat"
-KEY_ID: Final = "sealing_key"
-"""Which key the hidden tiles of this file are sealed with."""
+KEY_IDS: Final = "sealing_key"
+"""The ids of the keys that hidden tiles of this file may be sealed with, blanks between them."""
 BUSY_TIMEOUT_MS: Final = 2_000
 """How long a stranger, such as a backup or a shell, may keep the file locked before the store is unavailable."""
 GONE_NS: Final = 1 << 62
@@ -56,6 +58,36 @@ def read_faults(path: Path) -> Sequence[LedgerRow]:
         return reader.read(sqlite_read.faults, 0)
     finally:
         reader.close()
+
+
+def reseal(path: Path, *, key_file: Path | None = None) -> int:
+    """Seal everything in a file with the first of its keys, so that the others can go; how many rows it was.
+
+    No service may be using the file. Raises StoreOpenError, and then nothing has changed.
+    """
+    if not path.exists():
+        raise StoreOpenError(f"there is no database {path}.")
+    file = SqliteFile(path, busy_timeout_ms=BUSY_TIMEOUT_MS)
+    try:
+        seal = _seal_of(file, key_file or _key_path(path))
+        with closing(file.connect(read_only=False)) as connection:
+            return sqlite_reseal.reseal(connection, seal, KEY_IDS)
+    except (sqlite3.Error, StoredFormatError) as error:
+        raise StoreOpenError(f"{path} cannot be sealed anew: {error}.") from error
+    finally:
+        file.release()
+
+
+def _key_path(path: Path) -> Path:
+    return path.with_name(path.name + ".key")
+
+
+def _seal_of(file: SqliteFile, key_path: Path) -> Seal:
+    try:
+        with closing(file.connect(read_only=True)) as connection:
+            return seal_from(key_path, sqlite_read.meta(connection, KEY_IDS) or "")
+    except SealingKeyError as error:
+        raise StoreOpenError(str(error)) from error
 
 
 class SqliteStore:
@@ -81,25 +113,19 @@ class SqliteStore:
     ) -> SqliteStore:
         """Take the file for this process; make it or bring it up to date if need be. Raises StoreOpenError.
 
-        Hidden tiles are sealed with the key in `key_file`, by default the database's name with `.key` behind it.
+        Hidden tiles are sealed with the first key in `key_file`, by default the database's name with `.key` behind it.
         """
         file = await asyncio.to_thread(SqliteFile, path, busy_timeout_ms=busy_timeout_ms)
-        key_path = key_file or path.with_name(path.name + ".key")
         try:
-            store = cls(file, seal_from(key_path))
-        except SealingKeyError as error:
+            seal = _seal_of(file, key_file or _key_path(path))
+        except BaseException:
             file.release()
-            raise StoreOpenError(str(error)) from error
-        await store._prove_key(key_path)
+            raise
+        store = cls(file, seal)
+        known = await store.meta(KEY_IDS) or ""
+        if (used := keys_in_use(known, seal)) != known:
+            await store.set_meta(KEY_IDS, used)
         return store
-
-    async def _prove_key(self, key_path: Path) -> None:
-        known = await self.meta(KEY_ID)
-        if known is None:
-            await self.set_meta(KEY_ID, self._seal.key_id)
-        elif known != self._seal.key_id:
-            await self.close()
-            raise StoreOpenError(f"{key_path} is not the sealing key with which this database was written.")
 
     @property
     def commits(self) -> int:

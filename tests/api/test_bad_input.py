@@ -15,6 +15,7 @@ from service.rpc.server import LARGEST_REQUEST_BYTES
 from service.rpc.wire import varint
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.commands_pb2 import Command, PlayTile, Resign
+from spectacularbid.v1.outcomes_pb2 import RefusalReason
 from spectacularbid.v1.tiles_pb2 import Tile
 from spectacularbid.v1.views_pb2 import MATCH_MODE_ONLINE
 from tests.support.players import (
@@ -28,8 +29,10 @@ from tests.support.players import (
     legal_commands,
     new_id,
     new_table,
+    raise_to,
     read_play,
     read_update,
+    situation,
 )
 from tests.support.rejections import DETAILS, Rejection, rejection, rejection_in
 from tests.support.server import Server
@@ -181,6 +184,8 @@ UNREADABLE = {
     "field number zero": b"\x02\x00",
 }
 NESTED_COMMAND = nested(2_500)
+AUCTION = 12
+BID_REASONS = {"WRONG_PHASE", "BID_TOO_LOW", "BID_NOT_MULTIPLE_OF_FIVE", "BID_UNAFFORDABLE"}
 
 
 @pytest.mark.parametrize("method", [*MATCH_METHODS, "CreateMatch", "JoinMatch"])
@@ -309,6 +314,21 @@ async def test_a_field_that_makes_no_sense_is_named(server: Server, table: Table
     assert (answer.code, answer.reason, answer.fields) == (*MALFORMED, (bad.field,))
 
 
+@pytest.mark.parametrize("points", [10, 17, -5, 0, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("make", [bid, raise_to])
+async def test_a_bid_that_nobody_may_make_is_refused(
+    server: Server, make: Callable[[int], Command], points: int
+) -> None:
+    """Where bids are made: too low, no multiple of five, more than the bank is worth; or a raise of nothing."""
+    table, view = await situation(server, lambda view: view.public.HasField("auction"), seed=AUCTION)
+    opponent = table.seat(3 - view.own.seat)
+    async with changing_nothing(table, opponent=opponent):
+        outcome = await table.seat(view.own.seat).submit(make(points))
+        assert outcome.HasField("refused")
+        assert RefusalReason.Name(outcome.refused.reason).removeprefix("REFUSAL_REASON_") in BID_REASONS
+        assert outcome.refused.message
+
+
 async def test_a_bid_that_does_not_fit_its_field_is_cut_by_protobuf_and_refused(server: Server, table: Table) -> None:
     """2^63 as an int32 is 0: too low a bid in any phase, and no auction is held now."""
     points = b"\x08" + varint(2**63)
@@ -353,10 +373,11 @@ async def test_metadata_over_8_kib_is_turned_away(server: Server, table: Table) 
 @pytest.mark.parametrize(
     "path", [SERVICE + "Cheat", "/spectacularbid.v1.NoService/GetMatch", "/GetMatch", SERVICE + "getmatch"]
 )
-async def test_an_unknown_method_is_unimplemented(server: Server, path: str) -> None:
+async def test_an_unknown_method_is_unimplemented(server: Server, table: Table, path: str) -> None:
     """The transport says so; nothing else is told."""
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await unary(server, path)(b"")
+    async with changing_nothing(table):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await unary(server, path)(b"", metadata=table.one.metadata)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert DETAILS not in dict(caught.value.trailing_metadata() or ())
 

@@ -88,6 +88,7 @@ async def test_a_reader_that_stopped_is_sent_off(server: Server, monkeypatch: py
     answer = rejection_of(grpc.StatusCode.RESOURCE_EXHAUSTED, message, details)
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
     assert (answer.reason, answer.retry_seconds) == ("SLOW_READER", 1)
+    assert server.sample("specbid_streams_ended_total", kind="spectate", reason="slow_reader") >= 1
 
 
 async def test_a_slow_reader_slows_nobody_else(server: Server) -> None:

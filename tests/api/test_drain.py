@@ -10,6 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from service.core import GRACE_SECONDS
+from service.rpc.server import LIVENESS, READINESS, STARTUP
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.views_pb2 import STOP_REASON_SUSPENDED, MatchView
 from tests.support.players import (
@@ -28,6 +29,7 @@ from tests.support.waiting import until
 
 PATIENCE_SECONDS = 20
 SERVICES = ("", *(f"spectacularbid.v1.{name}Service" for name in ("Match", "Rules", "Time")))
+PROBES = (STARTUP, READINESS, LIVENESS)
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
 
@@ -76,7 +78,7 @@ async def until_open(server: Server, streams: int) -> None:
     await until(lambda: server.sample("specbid_streams_open") >= streams)
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", [*SERVICES, *PROBES])
 async def test_a_running_server_is_healthy(server: Server, service: str) -> None:
     """As a whole and by service."""
     assert await health(server, service) == SERVING
@@ -121,6 +123,13 @@ async def test_while_it_drains_a_server_is_not_ready_but_still_serves(tmp_path: 
         another = await new_table(server.channel, start=True)
         gone = asyncio.create_task(until_gone(another.spectator.watch()))
     assert (await gone)[-1].HasField("going_away")
+
+
+async def test_while_it_drains_no_probe_asks_for_a_restart(tmp_path: Path) -> None:
+    """Only readiness changes; a restart would cut the drain short."""
+    async with draining(tmp_path / "matches.sqlite3") as (server, _):
+        said = {probe: await health(server, probe) for probe in PROBES}
+    assert said == {STARTUP: SERVING, READINESS: NOT_SERVING, LIVENESS: SERVING}
 
 
 async def test_a_server_that_goes_away_says_where_to_resume(tmp_path: Path) -> None:

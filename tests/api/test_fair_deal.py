@@ -27,6 +27,7 @@ from spectacularbid.v1.views_pb2 import MATCH_MODE_ONLINE, MatchView
 from tests.support.players import RESIGN, START, Table, Viewer, choose, is_over, new_id, new_table, play_until
 from tests.support.rejections import rejection
 from tests.support.server import Server, served
+from tests.support.unchanged import changing_nothing
 
 E1, E2 = bytes(range(32)), bytes(range(32, 64))
 
@@ -133,11 +134,11 @@ BAD_STARTS: dict[str, Callable[[], cmd.Command]] = {
 async def test_what_does_not_open_the_commitment_changes_nothing(server: Server, name: str) -> None:
     """INVALID_ARGUMENT; the very same command id then carries the right entropy."""
     table = await committed(server)
-    before, command_id = await table.one.view(), new_id()
-    answer = await rejection(table.one.submit(BAD_STARTS[name](), command_id=command_id))
+    command_id = new_id()
+    async with changing_nothing(table):
+        answer = await rejection(table.one.submit(BAD_STARTS[name](), command_id=command_id))
     assert answer.code is grpc.StatusCode.INVALID_ARGUMENT
     assert answer.reason in {"ENTROPY_NOT_MATCHING", "MALFORMED_REQUEST"}
-    assert await table.one.view() == before
     outcome = await table.one.submit(start(E1), command_id=command_id)
     assert outcome.HasField("accepted")
     assert not outcome.repeated
@@ -148,10 +149,9 @@ async def test_what_does_not_open_the_commitment_changes_nothing(server: Server,
 async def test_entropy_without_a_commitment_is_malformed(server: Server) -> None:
     """It could have been chosen late."""
     table = await new_table(server.channel)
-    before = await table.one.view()
-    answer = await rejection(table.one.submit(start(E1)))
+    async with changing_nothing(table):
+        answer = await rejection(table.one.submit(start(E1)))
     assert (answer.code, answer.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "ENTROPY_NOT_MATCHING")
-    assert await table.one.view() == before
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
@@ -159,7 +159,9 @@ async def test_a_commitment_has_32_bytes(server: Server, length: int) -> None:
     """By command and, unless it is left out, with Join."""
     table = await new_table(server.channel)
     command = cmd.Command(commit_entropy=cmd.CommitEntropy(commitment=bytes(length)))
-    assert (await rejection(table.one.submit(command))).code is grpc.StatusCode.INVALID_ARGUMENT
+    async with changing_nothing(table):
+        malformed = await rejection(table.one.submit(command))
+    assert (malformed.code, malformed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_REQUEST")
     if length:
         request = pb.JoinMatchRequest(request_id=new_id(), invite_code="ABC", seat_commitment=bytes(length))
         assert (await rejection(table.one.stub.JoinMatch(request))).code is grpc.StatusCode.INVALID_ARGUMENT
@@ -200,7 +202,7 @@ async def test_online_nobody_names_a_seat(server: Server) -> None:
 
 async def test_who_commits_and_never_opens_voids_the_match(server: Server) -> None:
     """Before any deal, with a reason of its own that is counted."""
-    counted = server.sample("specbid_matches_finished_total", result="deal not opened")
+    counted = server.sample("specbid_matches_finished_total", result="deal_not_opened")
     stub = MatchServiceStub(server.channel)
     request = pb.CreateMatchRequest(request_id=new_id(), mode=MATCH_MODE_ONLINE)
     request.start_timeout.seconds = 1
@@ -216,7 +218,7 @@ async def test_who_commits_and_never_opens_voids_the_match(server: Server) -> No
                 views.append(response.update.view)
     assert views[0].public.result.aborted.reason == ABORT_REASON_DEAL_NOT_OPENED
     assert views[0].public.round_number == 0
-    assert server.sample("specbid_matches_finished_total", result="deal not opened") == counted + 1
+    assert server.sample("specbid_matches_finished_total", result="deal_not_opened") == counted + 1
     proof = await proof_for(one)
     assert problems(proof) == []
     assert not proof.rounds
@@ -226,8 +228,9 @@ async def test_before_the_end_nothing_is_proven(fair: Server) -> None:
     """FAILED_PRECONDITION for everybody, whatever the phase; a token of another match gets nothing ever."""
     table = await committed(fair)
     other = await new_table(fair.channel)
-    for viewer in (table.one, table.two, table.spectator):
-        answer = await rejection(proof_for(viewer))
+    async with changing_nothing(table):
+        answers = [await rejection(proof_for(viewer)) for viewer in (table.one, table.two, table.spectator)]
+    for answer in answers:
         assert (answer.code, answer.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "MATCH_NOT_OVER")
     await table.one.do(start(E1))
     await table.two.do(start(E2))

@@ -26,6 +26,7 @@ from tests.support.players import (
 )
 from tests.support.rejections import Rejection, rejection, rejection_in
 from tests.support.server import Server, served
+from tests.support.unchanged import changing_nothing
 
 GUESTS = 500
 
@@ -52,9 +53,10 @@ async def all_at_once(viewer: Viewer, number: int) -> list[Rejection]:
 
 async def test_the_twenty_first_command_at_once_is_turned_away(seated: Table) -> None:
     """With the time to wait; the same command fits then."""
-    await seated.one.submit(PASS)  # whose token is unknown so far counts as a stranger, and of those fewer may wait
-    assert await all_at_once(seated.one, 19) == []
-    too_fast = await rejection(seated.one.submit(PASS))
+    async with changing_nothing(seated):
+        await seated.one.submit(PASS)  # whose token is unknown so far counts as a stranger: of those fewer may wait
+        assert await all_at_once(seated.one, 19) == []
+        too_fast = await rejection(seated.one.submit(PASS))
     assert (too_fast.code, too_fast.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_FAST")
     assert too_fast.retry_seconds is not None
 

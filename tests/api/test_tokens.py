@@ -18,6 +18,7 @@ from tests.support.players import RESIGN, START, Table, Viewer, new_id, new_tabl
 from tests.support.ports import MemoryStore
 from tests.support.rejections import Rejection, rejection
 from tests.support.server import Server, served
+from tests.support.unchanged import changing_nothing
 
 
 async def rotated(viewer: Viewer) -> Viewer:
@@ -42,14 +43,15 @@ async def test_a_fresh_token_stands_for_the_same_seat(table: Table) -> None:
 
 async def test_a_rotated_token_is_good_for_nothing(table: Table) -> None:
     """As unknown as one that never was, with the same text."""
-    await rotated(table.one)
+    fresh = await rotated(table.one)
     unknown = await refusal(replace(table.one, token="sbs_never"))
     assert unknown.code is grpc.StatusCode.UNAUTHENTICATED
-    assert await refusal(table.one) == unknown
-    assert await rejection(table.one.submit(RESIGN)) == unknown
-    assert await rejection(rotated(table.one)) == unknown
-    async with table.one.watching() as call:
-        assert await rejection(read_update(call)) == unknown
+    async with changing_nothing(replace(table, one=fresh)):
+        assert await refusal(table.one) == unknown
+        assert await rejection(table.one.submit(RESIGN)) == unknown
+        assert await rejection(rotated(table.one)) == unknown
+        async with table.one.watching() as call:
+            assert await rejection(read_update(call)) == unknown
 
 
 async def test_of_two_rotations_at_once_one_succeeds(table: Table) -> None:

@@ -27,7 +27,13 @@ from tests.support.twins.trials import OBSERVERS, trial
 from tests.support.twins.world import AUDIENCES, MATCH_ID, SECRETS, STREAMS, TOKENS, Plan, message_of_command
 
 if TYPE_CHECKING:
-    from grpc.aio import UnaryStreamCall, UnaryStreamMultiCallable, UnaryUnaryMultiCallable
+    from grpc.aio import (
+        StreamStreamCall,
+        StreamStreamMultiCallable,
+        UnaryStreamCall,
+        UnaryStreamMultiCallable,
+        UnaryUnaryMultiCallable,
+    )
 
 SERVICE = "/spectacularbid.v1.MatchService/"
 TWINS_EACH = 2
@@ -90,7 +96,7 @@ def stream(server: Server, method: str, data: bytes, audience: Audience) -> Unar
     return call(data, metadata=metadata(audience))
 
 
-async def next_of(call: UnaryStreamCall[bytes, bytes]) -> bytes:
+async def next_of(call: UnaryStreamCall[bytes, bytes] | StreamStreamCall[bytes, bytes]) -> bytes:
     """The next message of a stream, or its status."""
     try:
         message: object = await call.read()
@@ -135,7 +141,18 @@ async def _answer(server: Server, probe: Probe, observer: Audience) -> bytes:
     data = b"\xff" if probe.request is None else probe.request.SerializeToString()
     if probe.method not in STREAMS:
         return await unary(server, probe.method, data, observer)
+    if probe.method == "PlayMatch":
+        return await _answer_of_play(server, data, observer)
     call = stream(server, probe.method, data, observer)
+    answer = await next_of(call)
+    call.cancel()
+    return answer
+
+
+async def _answer_of_play(server: Server, data: bytes, observer: Audience) -> bytes:
+    method: StreamStreamMultiCallable[bytes, bytes] = server.channel.stream_stream(SERVICE + "PlayMatch")
+    call = method(metadata=metadata(observer))
+    await call.write(data)
     answer = await next_of(call)
     call.cancel()
     return answer

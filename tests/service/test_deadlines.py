@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from service.deadlines import Deadlines
+from service.metrics import Metrics
 from tests.support.ports import VirtualClock
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import in_virtual_time, virtual_now_ns
@@ -22,7 +23,7 @@ class Fired:
     log: list[tuple[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.deadlines = Deadlines(VirtualClock(), self._fire)
+        self.deadlines = Deadlines(VirtualClock(), self._fire, Metrics().deadlines)
 
     def arm(self, match_id: str, seconds: float | None) -> None:
         """Set a deadline at so many seconds after the beginning, or lift it."""

@@ -77,7 +77,7 @@ class Call:
 
     def handled(self, code: str) -> float | None:
         """How many calls ended so, by the metrics."""
-        labels = {"grpc_service": "s", "grpc_method": "m", "grpc_code": code}
+        labels = {"grpc_type": "unary", "grpc_service": "s", "grpc_method": "m", "grpc_code": code}
         return self.metrics.registry.get_sample_value("grpc_server_handled_total", labels)
 
 

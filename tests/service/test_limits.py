@@ -1,5 +1,6 @@
 """Limits: allowances on the service's time without timers, and streams that make room for newer ones."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -8,6 +9,7 @@ from engine.clock import SECOND_NS
 from engine.view import Audience
 from service import limits
 from service.limits import (
+    BURST_SECONDS,
     Allowance,
     LimitedError,
     Limits,
@@ -16,6 +18,7 @@ from service.limits import (
     TokenRevokedError,
     TooManySpectatorsError,
 )
+from service.metrics.process import Limit
 from service.ports import Credential
 from service.watches import Watch
 
@@ -84,6 +87,28 @@ def test_only_so_many_holders_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
         allowance.take(key)
     allowance.take("d")
     assert list(allowance._used_up_to_ns) == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "take"),
+    [
+        (Limit.COMMANDS, lambda limits: limits.command(ONE)),
+        (Limit.READS, lambda limits: limits.read(ONE)),
+        (Limit.GUESTS, lambda limits: limits.guests.take("a")),
+        (Limit.CREATES, lambda limits: limits.creates.take("a")),
+        (Limit.STRANGERS, lambda limits: limits.strangers.take("a")),
+    ],
+)
+def test_what_is_turned_away_is_counted_under_its_limit(limit: Limit, take: Callable[[Limits], None]) -> None:
+    """Not what is let in."""
+    counted: list[Limit] = []
+    limits = Limits(Now(), Rates(commands=1, reads=1, guests=1, creates=1, strangers=1), counted.append)
+    for _ in range(BURST_SECONDS):
+        take(limits)
+    assert counted == []
+    with pytest.raises(LimitedError):
+        take(limits)
+    assert counted == [limit]
 
 
 def test_all_tokens_of_a_seat_share_its_allowance() -> None:

@@ -1,16 +1,30 @@
 """No log line can hold a secret, whoever writes it."""
 
+import asyncio
 import io
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import structlog
 
+from engine.clock import SECOND_NS, Arrival
+from engine.commands import Pass
+from engine.seats import Seat
 from engine.tiles import Tile
+from engine.view import Audience
 from service import logs
+from service.line import PlayerOrder
+from service.matches import NewMatch
+from service.ports import Append
 from service.secret import Secret
+from tests.support.ports import MemoryStore, Process
+from tests.support.virtual_matches import MATCH_ID, legal_command, order, started
+from tests.support.virtual_time import in_virtual_time
+
+TIMEOUTS = {"start_timeout_ns": 600 * SECOND_NS, "continue_timeout_ns": 60 * SECOND_NS}
 
 
 @pytest.fixture
@@ -18,10 +32,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What the service's own configuration writes."""
     written = io.StringIO()
     monkeypatch.setattr("sys.stderr", written)
-    before = structlog.get_config()
+    before, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
     logs.configure("info", "json")
     yield written
     structlog.configure(**before)
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
 
 
 def logged(lines: io.StringIO) -> dict[str, Any]:
@@ -71,3 +87,80 @@ def test_a_secret_shows_itself_only_when_asked() -> None:
     assert secret == Secret("sbs_token")
     assert secret != Secret("other")
     assert hash(secret) == hash(Secret("sbs_token"))
+
+
+def test_a_line_says_which_command_it_is_about(lines: io.StringIO) -> None:
+    """Bound once, where the command is carried out; a field of the call itself comes first."""
+    command = PlayerOrder(Pass(), Arrival.at(1), Seat.TWO, Audience.SEAT_TWO, "an-id", b"")
+    known = logs.about.set(("m", command))
+    logs.get_logger().warning("timing_fault", match_id=None, cause="c")
+    logs.about.reset(known)
+    facts = logged(lines)
+    assert {name: facts[name] for name in ("match_id", "command", "command_id", "seat", "cause")} == {
+        "match_id": None,
+        "command": "Pass",
+        "command_id": "an-id",
+        "seat": 2,
+        "cause": "c",
+    }
+
+
+def test_what_a_library_logs_is_told_without_its_text(lines: io.StringIO) -> None:
+    """asyncio, for one, writes exceptions into its messages."""
+    error = KeyError("sbs_secret")
+    logging.getLogger("asyncio").error("Task exception: %r", error, exc_info=error)
+    facts = logged(lines)
+    assert (facts["event"], facts["level"], facts["logger"]) == ("library_message", "error", "asyncio")
+    assert facts["place"].startswith("test_logs.py:")
+    assert facts["exception"].endswith("KeyError")
+    assert "'sbs_secret'" not in lines.getvalue()
+
+
+@in_virtual_time
+async def test_whatever_is_logged_while_a_command_is_carried_out_names_it() -> None:
+    """Also what the store or the ledger says meanwhile; what comes after does not."""
+    with structlog.testing.capture_logs(processors=[logs.with_order]) as entries:
+        async with Process.running(started()) as process:
+            match = process.matches.get(MATCH_ID)
+            command = legal_command(await match.state())
+
+            async def fails(_: Append) -> None:
+                raise ZeroDivisionError
+
+            process.store.before_append = fails
+            sent = order(process, command, await match.state())
+            with pytest.raises(ZeroDivisionError):
+                await match.enter(sent.arrival, sent).done
+            logs.get_logger().info("serving")
+    failed = next(entry for entry in entries if entry["event"] == "command_failed")
+    assert (failed["match_id"], failed["command_id"], failed["seat"]) == (MATCH_ID, sent.command_id, 1)
+    assert failed["command"] == type(command).__name__
+    assert "command_id" not in entries[-1]
+
+
+@in_virtual_time
+async def test_an_outage_of_the_store_is_told_when_it_begins_and_when_it_ends() -> None:
+    """Not five times a second; a match that could not be read says so once a second."""
+    with structlog.testing.capture_logs() as entries:
+        async with Process.running(started()) as process:
+            await asyncio.sleep(1)
+            process.store.is_down = True
+            await asyncio.sleep(10)
+            process.store.is_down = False
+            await asyncio.sleep(1)
+    told = [(entry["event"], entry["log_level"]) for entry in entries if "heartbeat" in entry["event"]]
+    assert told == [("heartbeat_not_stored", "warning"), ("heartbeat_stored_again", "info")]
+    (back,) = (entry for entry in entries if entry["event"] == "heartbeat_stored_again")
+    assert back["seconds"] == pytest.approx(10, abs=0.5)
+
+
+@in_virtual_time
+async def test_the_life_of_a_match_is_told_in_two_lines() -> None:
+    """That it was created, and how it ended."""
+    with structlog.testing.capture_logs() as entries:
+        async with Process.running(MemoryStore()) as process:
+            new = NewMatch("r", shared_device=True, display_name="A", second_display_name="B", **TIMEOUTS)
+            match_id = (await process.matches.create(new)).match_id
+            await process.matches.leave(match_id, Seat.ONE)
+    told = [(entry["event"], entry["match_id"], entry.get("result")) for entry in entries]
+    assert told == [("match_created", match_id, None), ("match_finished", match_id, "left_before_start")]

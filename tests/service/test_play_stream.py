@@ -24,6 +24,7 @@ from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.players import START, in_stream
 from tests.support.ports import Process
+from tests.support.server import sample_of
 from tests.support.virtual_matches import MATCH_ID, log_of, seated, state_of
 from tests.support.virtual_time import in_virtual_time, settle
 
@@ -45,7 +46,7 @@ class Stream:
         clock, store = self.process.core.clock, self.process.store
         presenter = Presenter(match, Audience.SEAT_ONE, renderer=Renderer(), clock=clock, store=store)
         credential = Credential(b"", MATCH_ID, Audience.SEAT_ONE)
-        watch, limits = Watch(Audience.SEAT_ONE, 0), Limits(lambda: 0, UNLIMITED)
+        watch, limits = Watch(Audience.SEAT_ONE, 0), Limits(lambda: 0, UNLIMITED, self.process.metrics.process.shed)
         self.reader = CommandReader(match, credential, presenter, self.outbox, watch, limits)
 
     async def read(self) -> object:
@@ -111,6 +112,7 @@ async def test_commands_that_wait_for_their_answers_are_limited() -> None:
         ]
         assert {error.reason for error in turned_away} == {"TOO_MANY_COMMANDS"}
         assert stream.outbox.pending == UNANSWERED_COMMANDS
+        assert sample_of(process.metrics.registry, "specbid_load_shed_total", limit="unanswered") == 3
 
 
 async def never(_: object) -> None:

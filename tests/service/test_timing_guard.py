@@ -9,6 +9,7 @@ import pytest
 
 from engine.clock import Arrival
 from engine.faults import Fault, FaultCause
+from service.metrics import Metrics
 from service.timing_guard import MS_NS, SLACK_NS, STALL_MEMORY_NS, STALL_NS, STEP_NS, TICK_NS, TimingGuard
 from tests.support.virtual_time import VirtualLoop, in_virtual_time, virtual_now_ns
 
@@ -22,13 +23,19 @@ class Ticking(TimingGuard):
 
     def __init__(self, error_bound_ns: int) -> None:
         self.faults: list[Fault] = []
-        self.stepped_ns = 0
+        self.stepped_ns = self.held_up_ms = 0
         super().__init__(
-            lambda: virtual_now_ns() + self.stepped_ns,
+            self._source,
             lambda: error_bound_ns,
             publish_stall_ns=PUBLISH_STALL_NS,
             report=self.faults.append,
+            metrics=Metrics().clock,
         )
+
+    def _source(self) -> int:
+        held_up_ms, self.held_up_ms = self.held_up_ms, 0
+        stall_ms(held_up_ms)
+        return virtual_now_ns() + self.stepped_ns
 
 
 @asynccontextmanager
@@ -179,6 +186,15 @@ async def test_a_step_of_the_clock_is_reported(step_ns: int) -> None:
         assert fault.cause is FaultCause.CLOCK_FAULT
         assert fault.from_ns <= min(before_ns, before_ns + step_ns) + TICK_NS
         assert fault.to_ns >= max(before_ns, before_ns + step_ns) - TICK_NS
+
+
+@in_virtual_time
+async def test_a_process_held_up_between_two_readings_sees_no_step() -> None:
+    """The clocks agree; they were read at different times."""
+    async with ticking() as guard:
+        guard.held_up_ms = 400
+        await pass_ms(500)
+        assert guard.faults == []
 
 
 @pytest.mark.parametrize("step_ms", [STEP_NS // MS_NS - 20, 20 - STEP_NS // MS_NS])

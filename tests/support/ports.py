@@ -37,6 +37,8 @@ from service.system.chance import SystemEntropy
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
 
+SETTINGS = Settings()
+"""Made once: that costs more than the rest of a process of fakes."""
 GONE_NS = 1 << 62
 """For how long a process was not seen that is known to be gone."""
 
@@ -162,7 +164,9 @@ class MemoryStore:
         return sorted(live, key=lambda match: match.due_ns or 0)
 
     async def overdue(self, before_ns: int) -> Sequence[str]:
-        return [match.match_id for match in await self.live_matches() if (match.due_ns or before_ns) < before_ns]
+        self._require()
+        due = [(due_ns, match_id) for match_id, (due_ns, is_live) in self.due.items() if is_live and due_ns is not None]
+        return [match_id for due_ns, match_id in sorted(due) if due_ns < before_ns]
 
     async def versions(self, match_ids: Sequence[str]) -> Mapping[str, int]:
         self._require()
@@ -227,14 +231,16 @@ class Process:
     store: MemoryStore = field(default_factory=MemoryStore)
     entropy: ScriptedEntropy = field(default_factory=ScriptedEntropy)
     bus: LocalBus = field(default_factory=LocalBus)
+    now_ns: Callable[[], int] = virtual_service_ns
+    error_bound_ns: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
         self.core = Core(
-            Settings(),
+            SETTINGS,
             store=self.store,
-            now_ns=virtual_service_ns,
-            error_bound_ns=lambda: 0,
+            now_ns=self.now_ns,
+            error_bound_ns=self.error_bound_ns,
             bus=self.bus,
             entropy=self.entropy,
             metrics=self.metrics,

@@ -508,7 +508,9 @@ Global___Heartbeat: _TypeAlias = Heartbeat  # noqa: Y015
 
 @_typing.final
 class GoingAway(_message.Message):
-    """The server is being stopped."""
+    """The last message of a stream that the server ends: it is being stopped or, when UNAUTHENTICATED with the reason
+    TOKEN_EXPIRED follows, a day has passed since the match ended.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

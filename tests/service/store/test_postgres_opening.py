@@ -113,12 +113,16 @@ async def test_every_migration_says_with_which_services_it_works() -> None:
 
 
 async def test_another_key_stops_the_start(postgres: PostgresServer) -> None:
-    """Better than a replica that cannot read the others' matches; the first one's key counts."""
+    """Better than a replica that cannot read the others' matches; a key beside the older one may seal."""
     dsn = await postgres.migrated_dsn()
     await opened(dsn)
-    with pytest.raises(NotReadyError, match="is not the key with which this database was written"):
+    with pytest.raises(
+        NotReadyError, match=r"lacks the sealing key [0-9a-f]{16}, with which this database was written"
+    ):
         await opened(dsn, seal=Seal(bytes(KEY_BYTES)))
-    await opened(dsn)
+    await opened(dsn, seal=Seal(bytes(KEY_BYTES), bytes(range(KEY_BYTES))))
+    with pytest.raises(NotReadyError, match="lacks the sealing key"):
+        await opened(dsn)
 
 
 async def test_a_commit_on_one_machine_must_be_declared(postgres: PostgresServer) -> None:

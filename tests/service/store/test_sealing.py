@@ -1,5 +1,6 @@
 """Hidden tiles and deal secrets lie sealed in the database: who has the file and not the key sees no hand."""
 
+import asyncio
 import base64
 import json
 import sqlite3
@@ -15,7 +16,8 @@ from service.ports import Append, DealSecrets
 from service.store.json_forms import StoredFormatError
 from service.store.sealed_steps import HIDDEN, sealed_step_of, sealed_step_text
 from service.store.sealing import KEY_BYTES, Seal, SealingKeyError, seal_from
-from service.store.sqlite import SqliteStore, StoreOpenError
+from service.store.sqlite import SqliteStore, StoreOpenError, reseal
+from tests.support.server import run_command
 from tests.support.store import creation
 
 SEAL = Seal(bytes(range(KEY_BYTES)))
@@ -28,13 +30,13 @@ STEP: ev.Step = (
 SECRETS = DealSecrets(b"r" * 32, b"server secret " * 2 + b"1234", PerSeat(b"entropy of seat one 1234567890 a", b""))
 
 
-async def stored(path: Path) -> None:
+async def stored(path: Path, match_id: str = "m") -> None:
     """Writes a match whose first step hides something."""
     store = await SqliteStore.open(path)
-    first: Append = creation("m")._replace(deal=SECRETS)
+    first: Append = creation(match_id)._replace(deal=SECRETS)
     await store.append(first._replace(events=(*first.events, *STEP)))
-    assert (await store.steps("m"))[0] == (*first.events, *STEP)
-    assert await store.deal_secrets("m") == SECRETS
+    assert (await store.steps(match_id))[0] == (*first.events, *STEP)
+    assert await store.deal_secrets(match_id) == SECRETS
     await store.close()
 
 
@@ -95,9 +97,19 @@ async def test_a_key_is_made_for_its_owner_alone_and_kept(tmp_path: Path) -> Non
 async def test_another_key_stops_the_start(tmp_path: Path) -> None:
     """Better than a service that cannot read its matches."""
     await stored(tmp_path / "m.sqlite3")
-    (tmp_path / "m.sqlite3.key").write_bytes(base64.b64encode(bytes(KEY_BYTES)))
-    with pytest.raises(StoreOpenError, match="not the sealing key"):
+    put_keys(tmp_path, NEW)
+    with pytest.raises(StoreOpenError, match=r"lacks the sealing key [0-9a-f]{16}, with which this database"):
         await SqliteStore.open(tmp_path / "m.sqlite3")
+
+
+async def test_a_key_that_is_gone_stops_the_start_and_no_other_is_made(tmp_path: Path) -> None:
+    """It may still be in a backup."""
+    await stored(tmp_path / "m.sqlite3")
+    (tmp_path / "m.sqlite3.key").unlink()
+    for _ in range(2):
+        with pytest.raises(StoreOpenError, match=r"the sealing key .* is missing"):
+            await SqliteStore.open(tmp_path / "m.sqlite3")
+    assert not (tmp_path / "m.sqlite3.key").exists()
 
 
 @pytest.mark.parametrize("text", ["", "no key", base64.b64encode(b"short").decode(), "\N{SNOWMAN}"])
@@ -106,3 +118,96 @@ def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "key").write_text(text, encoding="utf-8")
     with pytest.raises(SealingKeyError, match="sealing key"):
         seal_from(tmp_path / "key")
+
+
+NEW = base64.b64encode(bytes(range(100, 100 + KEY_BYTES))).decode()
+
+
+def put_keys(folder: Path, *keys: str) -> None:
+    """Make these the keys of the database."""
+    (folder / "m.sqlite3.key").write_text("\n".join(keys) + "\n", encoding="ascii")
+
+
+def old_key(folder: Path) -> str:
+    """The key that was made for the database."""
+    return (folder / "m.sqlite3.key").read_text(encoding="ascii").strip()
+
+
+async def readable(path: Path) -> list[str]:
+    """Reads everything; the ids of the keys that the database still needs."""
+    store = await SqliteStore.open(path)
+    try:
+        for match_id in ("m", "n"):
+            assert (await store.steps(match_id))[0][-3:] == STEP
+            assert await store.deal_secrets(match_id) == SECRETS
+        return (await store.meta("sealing_key") or "").split()
+    finally:
+        await store.close()
+
+
+async def rotated(folder: Path) -> tuple[str, str]:
+    """A database with a match of before and one of after a new key; the old key, and the id of the new one."""
+    await stored(folder / "m.sqlite3")
+    old = old_key(folder)
+    put_keys(folder, NEW, old)
+    await stored(folder / "m.sqlite3", "n")
+    return old, Seal(base64.b64decode(NEW)).key_id
+
+
+async def test_the_first_key_seals_and_every_key_opens(tmp_path: Path) -> None:
+    """So a new key can be put before the old one between two starts."""
+    old, new_id = await rotated(tmp_path)
+    assert await readable(tmp_path / "m.sqlite3") == [Seal(base64.b64decode(old)).key_id, new_id]
+
+
+async def test_an_old_key_that_is_still_needed_cannot_be_left_out(tmp_path: Path) -> None:
+    """The start says so, not the first match that cannot be read."""
+    old, _ = await rotated(tmp_path)
+    put_keys(tmp_path, NEW)
+    with pytest.raises(StoreOpenError, match=Seal(base64.b64decode(old)).key_id):
+        await SqliteStore.open(tmp_path / "m.sqlite3")
+
+
+async def test_sealing_anew_retires_the_old_key(tmp_path: Path) -> None:
+    """Every row is under the first key then, and nothing that the old one opens is left in the file."""
+    old, new_id = await rotated(tmp_path)
+    database = tmp_path / "m.sqlite3"
+    old_id = bytes.fromhex(Seal(base64.b64decode(old)).key_id)
+    marks = old_id, base64.b64encode(old_id[:6])
+    assert all(mark in database.read_bytes() for mark in marks)
+    assert await asyncio.to_thread(reseal, database) == 4
+    put_keys(tmp_path, NEW)
+    assert await readable(database) == [new_id]
+    files = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
+    assert not any(mark in files for mark in marks)
+    assert await asyncio.to_thread(reseal, database) == 4
+
+
+async def test_the_command_line_seals_anew(tmp_path: Path) -> None:
+    """And says in a sentence why it cannot."""
+    await rotated(tmp_path)
+    done = await run_command("admin", "reseal", database=tmp_path / "m.sqlite3")
+    assert (done.status, done.output) == (
+        0,
+        "4 rows are sealed with the first key now; the other keys can be removed\n",
+    )
+    put_keys(tmp_path, base64.b64encode(bytes(KEY_BYTES)).decode())
+    for database, because in (("m.sqlite3", "lacks the sealing key"), ("none.sqlite3", "there is no database")):
+        failed = await run_command("admin", "reseal", database=tmp_path / database)
+        assert failed.status == 2
+        assert because in failed.errors
+
+
+async def test_a_value_that_cannot_be_opened_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    """The command fails, and the old key is still named."""
+    old, new_id = await rotated(tmp_path)
+    database = tmp_path / "m.sqlite3"
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE deals SET secret = zeroblob(80) WHERE match_id = 'n'")
+        before = list(connection.execute("SELECT * FROM steps"))
+    with pytest.raises(StoreOpenError, match="cannot be sealed anew"):
+        await asyncio.to_thread(reseal, database)
+    with sqlite3.connect(database) as connection:
+        assert list(connection.execute("SELECT * FROM steps")) == before
+        needed = connection.execute("SELECT value FROM meta WHERE key = 'sealing_key'").fetchone()
+    assert needed == (f"{Seal(base64.b64decode(old)).key_id} {new_id}",)

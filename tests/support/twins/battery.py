@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from random import Random
 
 from google.protobuf.message import Message
 
@@ -37,28 +36,32 @@ class Probe:
     request: Message | None
 
 
-def battery(match_id: str, state: MatchState, observer: Audience, chance: Random, *, whole: bool) -> list[Probe]:
-    """All 28 tiles, `whole` at every end and else each at one, and of the nonsense all or some.
+def battery(match_id: str, state: MatchState, observer: Audience) -> list[Probe]:
+    """All 28 tiles at every end, all other commands, bids, nonsense, reads, and streams resumed.
 
     Nothing that the observer could do with effect is among it.
     """
-    probes = [Probe("GetMatch", pb.GetMatchRequest(match_id=match_id)), Probe("SubmitCommand", None)]
+    probes = [
+        Probe("GetMatch", pb.GetMatchRequest(match_id=match_id)),
+        Probe("LeaveMatch", pb.LeaveMatchRequest(match_id=match_id)),
+        Probe("SubmitCommand", None),
+    ]
     if state.result is None:
         probes.append(Probe("GetDealProof", pb.GetDealProofRequest(match_id=match_id)))
-    probes += [_submit(match_id, number, command) for number, command in enumerate(_commands(chance, whole=whole))]
-    probes += [_resync(match_id, observer, version) for version in _versions(state.version)]
+    probes += [_submit(match_id, number, command) for number, command in enumerate(_commands())]
+    probes += _streams(match_id, observer, state.version)
     effective = _effective(state, observer)
     return [probe for probe in probes if not _is_effective(probe, effective)]
 
 
-def _commands(chance: Random, *, whole: bool) -> Iterator[cmd.Command]:
+def _commands() -> Iterator[cmd.Command]:
     for tile in DOUBLE_SIX:
-        for end in ENDS.values() if whole else (chance.choice(list(ENDS.values())),):
+        for end in ENDS.values():
             low_high = tiles_pb2.Tile(low=tile.low, high=tile.high)
             yield cmd.Command(play_tile=cmd.PlayTile(tile=low_high, end=end))
     yield from (START, CONTINUE, REVEAL, DECLINE, ACCEPT, DRAW, PASS)
-    yield from MALFORMED if whole else chance.sample(MALFORMED, 1)
-    for points in POINTS if whole else chance.sample(POINTS, 2):
+    yield from MALFORMED
+    for points in POINTS:
         yield bid(points)
         yield raise_to(points)
 
@@ -73,14 +76,14 @@ def _submit(match_id: str, number: int, command: cmd.Command) -> Probe:
     return Probe("SubmitCommand", request)
 
 
-def _versions(version: int) -> tuple[int, ...]:
-    return 0, 1, max(1, version - 3), version, version + 1
-
-
-def _resync(match_id: str, observer: Audience, version: int) -> Probe:
-    if observer is Audience.SPECTATOR:
-        return Probe("SpectateMatch", pb.SpectateMatchRequest(match_id=match_id, after_version=version))
-    return Probe("WatchMatch", pb.WatchMatchRequest(match_id=match_id, after_version=version))
+def _streams(match_id: str, observer: Audience, version: int) -> Iterator[Probe]:
+    """The observer's kind from many versions; a PlayMatch from the newest, which a spectator is refused."""
+    kind = pb.SpectateMatchRequest if observer is Audience.SPECTATOR else pb.WatchMatchRequest
+    method = "SpectateMatch" if observer is Audience.SPECTATOR else "WatchMatch"
+    for after_version in (0, 1, max(1, version - 3), version, version + 1):
+        yield Probe(method, kind(match_id=match_id, after_version=after_version))
+    opening = pb.PlayMatchOpen(match_id=match_id, after_version=version)
+    yield Probe("PlayMatch", pb.PlayMatchRequest(open=opening))
 
 
 def _effective(state: MatchState, observer: Audience) -> set[bytes]:

@@ -14,7 +14,7 @@ from spectacularbid.v1.events_pb2 import Event
 from spectacularbid.v1.tiles_pb2 import Tile
 from spectacularbid.v1.views_pb2 import MatchView as View
 from tests.support.twins.script import Course, known_tiles
-from tests.support.twins.world import SECRETS, TOKENS
+from tests.support.twins.world import PLAY_STREAM, SECRETS, TOKENS
 
 _STATUS = b"('"
 """How the capture of a status begins."""
@@ -52,7 +52,11 @@ def _messages(captures: dict[str, list[bytes]]) -> Iterator[tuple[View, Sequence
         for data in said:
             if data.startswith(_STATUS):
                 continue
-            if name in ("stream", "probes WatchMatch", "probes SpectateMatch", "probes GetMatch"):
+            if name in (PLAY_STREAM, "probes PlayMatch"):
+                response = pb.PlayMatchResponse.FromString(data)
+                yield response.update.view, response.update.events
+                yield response.outcome.view, response.outcome.accepted.events
+            elif name in ("stream", "probes WatchMatch", "probes SpectateMatch", "probes GetMatch"):
                 update = pb.WatchMatchResponse.FromString(data).update
                 yield update.view, update.events
             elif name in ("outcomes", "probes SubmitCommand"):

@@ -20,8 +20,10 @@ from tests.support.twins.world import AUDIENCES, MATCH_ID, Plan, World, run, to_
 
 OBSERVERS = (Audience.SEAT_ONE, Audience.SEAT_TWO, Audience.SPECTATOR, Audience.DEVICE)
 TWINS_EACH = 12
-WHOLE_BATTERY_EVERY = 10
-"""One trial in so many asks for every tile at every end and keeps the text of /metrics; the others for each at one."""
+PLAYING = 0.5
+"""How many of the players watch and move on one PlayMatch stream, the others by WatchMatch and SubmitCommand."""
+TEXT_EVERY = 10
+"""One trial in so many keeps the text of /metrics; the others the samples that it is made of."""
 
 
 def trial(seed: int, observer: Audience) -> tuple[Course, Plan] | None:
@@ -39,10 +41,14 @@ def trial(seed: int, observer: Audience) -> tuple[Course, Plan] | None:
     moves = len(script.moves)
     dealt = course.dealt
     live_from = moves if shared else max(dealt, moves - chance.randrange(2, 12))
-    whole = seed % WHOLE_BATTERY_EVERY == 0
-    probes = tuple(battery(MATCH_ID, course.end, observer, chance, whole=whole))
-    after_version = chance.choice((0, dealt, live_from + 1, max(1, live_from - 2)))
-    return course, Plan(observer, live_from, probes, after_version, text=whole)
+    return course, Plan(
+        observer,
+        live_from,
+        probes=tuple(battery(MATCH_ID, course.end, observer)),
+        after_version=chance.choice((0, dealt, live_from + 1, max(1, live_from - 2))),
+        plays=observer is not Audience.SPECTATOR and chance.random() < PLAYING,
+        text=seed % TEXT_EVERY == 0,
+    )
 
 
 def _up_to_handover(script: Script) -> Script:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
@@ -46,10 +45,13 @@ TOKENS = {
 }
 SECRETS = DealSecrets(b"r" * 32, b"canary-of-the-service-secret-9xQ", PerSeat(b"canary-of-entropy-of-seat-one-4h", b""))
 AUDIENCES = {Seat.ONE: Audience.SEAT_ONE, Seat.TWO: Audience.SEAT_TWO}
-STREAMS = frozenset({"WatchMatch", "SpectateMatch"})
+PLAY_STREAM = "play stream"
+STREAMS = frozenset({"WatchMatch", "SpectateMatch", "PlayMatch"})
 _METHODS = {
     "GetMatch": "get_match",
     "GetDealProof": "get_deal_proof",
+    "LeaveMatch": "leave_match",
+    "PlayMatch": "play_match",
     "SubmitCommand": "submit_command",
     "WatchMatch": "watch_match",
     "SpectateMatch": "spectate_match",
@@ -62,13 +64,17 @@ class EndedError(Exception):
 
 @dataclass
 class Call:
-    """The server's side of a call; what is written goes to `said`."""
+    """The server's side of a call; what is written goes to `said`, what the client of a PlayMatch sends to `sent`."""
 
     token: str
     said: list[bytes]
+    sent: asyncio.Queue[object] = field(default_factory=asyncio.Queue)
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {self.token}"),)
+
+    async def read(self) -> object:
+        return await self.sent.get()
 
     async def write(self, data: bytes) -> None:
         self.said.append(data)
@@ -95,7 +101,8 @@ class Plan:
     """What happens in a world besides the tiles: from which move on it is live, who observes, what is asked then.
 
     `meanwhile` happens before every live move; it is told the number of the move. `beside` has a stream open
-    throughout. With `text` the text of /metrics is kept, otherwise the samples that it is made of.
+    throughout. An observer who `plays` watches and moves on one PlayMatch stream.
+    With `text` the text of /metrics is kept, otherwise the samples that it is made of.
     """
 
     observer: Audience
@@ -104,6 +111,7 @@ class Plan:
     after_version: int = 0
     meanwhile: Callable[[World, int], Awaitable[None]] | None = None
     beside: Audience | None = None
+    plays: bool = False
     text: bool = False
 
 
@@ -114,6 +122,7 @@ class World:
     process: Process
     plan: Plan
     captures: dict[str, list[bytes]] = field(default_factory=dict)
+    playing: Call | None = None
 
     def __post_init__(self) -> None:
         self._handlers = handlers_of(self.process)
@@ -125,16 +134,7 @@ class World:
 
     async def call(self, audience: Audience, method: str, request: Message | None, channel: str) -> None:
         """Carry out a call as the gRPC adapter would, to its end."""
-        wrap = edge.stream if method in STREAMS else edge.unary
-        # Any: each handler has a request type of its own.
-        handler: Any = wrap(getattr(self._handlers, _METHODS[method]), self._methods[method])
-        context = Call(TOKENS[audience], self.said(channel))
-        try:
-            answer = await handler(Stamped(self.process.core.clock.arrival(), request), cast("Context", context))
-        except EndedError:
-            return
-        if answer is not None:
-            context.said.append(answer)
+        await self._carry_out(Call(TOKENS[audience], self.said(channel)), method, request)
 
     def open(self, audience: Audience, after_version: int, channel: str) -> asyncio.Task[None]:
         """Open a stream of the observer's kind."""
@@ -143,6 +143,37 @@ class World:
         kind = pb.SpectateMatchRequest if spectates else pb.WatchMatchRequest
         request = kind(match_id=MATCH_ID, after_version=after_version)
         return asyncio.ensure_future(self.call(audience, method, request, channel))
+
+    def play(self, audience: Audience, after_version: int, channel: str) -> None:
+        """Open a PlayMatch stream, on which the observer's moves are sent from now on."""
+        opening = pb.PlayMatchOpen(match_id=MATCH_ID, after_version=after_version)
+        self.playing = Call(TOKENS[audience], self.said(channel))
+        self._open = asyncio.ensure_future(
+            self._carry_out(self.playing, "PlayMatch", pb.PlayMatchRequest(open=opening))
+        )
+
+    def send(self, number: int, command: commands_pb2.Command) -> None:
+        """One command on the PlayMatch stream."""
+        assert self.playing is not None
+        message = pb.PlayMatchCommand(command_id=command_id(number), command=command)
+        self.playing.sent.put_nowait(self._stamped(pb.PlayMatchRequest(command=message)))
+
+    async def _carry_out(self, context: Call, method: str, request: Message | None) -> None:
+        wrap = edge.stream if method in STREAMS else edge.unary
+        # Any: each handler has a request type of its own.
+        handler: Any = wrap(getattr(self._handlers, _METHODS[method]), self._methods[method])
+        stamped = self._stamped(request)
+        if method == "PlayMatch":
+            context.sent.put_nowait(stamped)
+        try:
+            answer = await handler(stamped, cast("Context", context))
+        except EndedError:
+            return
+        if answer is not None:
+            context.said.append(answer)
+
+    def _stamped(self, message: Message | None) -> Stamped[Message]:
+        return Stamped(self.process.core.clock.arrival(), message)
 
     async def submit(self, audience: Audience, number: int, command: commands_pb2.Command, channel: str) -> None:
         """One SubmitCommand."""
@@ -161,7 +192,7 @@ def run(course: Course, plan: Plan) -> dict[str, list[bytes]]:
     first_ns = moves[plan.live_from - 1].at_ns if plan.live_from else NOON_NS
     loop = VirtualLoop()
     loop.now_ns = first_ns - NOON_NS
-    clock = SimpleNamespace(perf_counter=partial(_seconds, loop))
+    clock = SimpleNamespace(perf_counter_ns=lambda: loop.now_ns)
     try:
         with patch.object(edge, "time", clock), structlog.testing.capture_logs() as log:
             captures = loop.run_until_complete(_live(course, plan))
@@ -169,10 +200,6 @@ def run(course: Course, plan: Plan) -> dict[str, list[bytes]]:
         return captures
     finally:
         loop.close()
-
-
-def _seconds(loop: VirtualLoop) -> float:
-    return loop.now_ns / 1e9
 
 
 def stored(course: Course, moves: int) -> MemoryStore:
@@ -205,7 +232,10 @@ async def _live(course: Course, plan: Plan) -> dict[str, list[bytes]]:
 
 
 async def _play(world: World, course: Course, plan: Plan) -> None:
-    world.open(plan.observer, plan.after_version, "stream")
+    if plan.plays:
+        world.play(plan.observer, plan.after_version, PLAY_STREAM)
+    else:
+        world.open(plan.observer, plan.after_version, "stream")
     if plan.beside is not None:
         world.open(plan.beside, 0, "other stream")
     await world.settle()
@@ -223,6 +253,9 @@ async def _play(world: World, course: Course, plan: Plan) -> None:
 async def _move(world: World, course: Course, move: Move, number: int) -> None:
     audience = Audience.DEVICE if course.script.shared_device else AUDIENCES[move.seat]
     channel = "outcomes" if audience is world.plan.observer else "other outcomes"
+    if world.playing is not None and audience is world.plan.observer:
+        world.send(0x10000 + number, message_of_command(move.command))
+        return
     await world.submit(audience, 0x10000 + number, message_of_command(move.command), channel)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from spectacularbid.client.bots import STRATEGIES
@@ -64,6 +65,18 @@ def _add_smoke(subparsers: Subparsers) -> None:
     parser = _add_command(subparsers, "smoke", "play a match between two bots and check it from the outside")
     _add_server(parser)
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="the longest it may take")
+    parser.add_argument(
+        "--ca", type=Path, metavar="FILE", help="encrypt, and trust only the authorities in this PEM file"
+    )
+    parser.add_argument(
+        "--as",
+        dest="players",
+        type=Path,
+        nargs=2,
+        metavar="FOLDER",
+        default=(None, None),
+        help="who creates and who joins, to a service that asks: folders with tls.crt and tls.key, or token",
+    )
     _add_seed(parser)
     parser.set_defaults(run=smoke.run)
 

@@ -25,10 +25,10 @@ class Duel:
     gallery: WatchSession
 
 
-async def seat_bots(service: Service) -> Duel:
-    """Make a match and seat both. Raises `ClientError`."""
+async def seat_bots(service: Service, second_service: Service | None = None) -> Duel:
+    """Make a match and seat both, the second over a connection of its own if one is given. Raises `ClientError`."""
     first = await service.create_match(NAMES[0])
-    second = await service.join_match(first.invite_code, NAMES[1])
+    second = await (second_service or service).join_match(first.invite_code, NAMES[1])
     return Duel((first, second), service.watch_only(first.match_id, first.spectator_token))
 
 

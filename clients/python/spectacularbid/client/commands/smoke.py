@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from contextlib import AsyncExitStack
 
 from spectacularbid.client.commands.checks import Witness, result_problems
 from spectacularbid.client.commands.duel import NAMES, Duel, play_out, seat_bots
@@ -32,17 +33,25 @@ async def smoke(terminal: Terminal, args: argparse.Namespace) -> int:
     desyncs: list[Desync] = []
     settings = Settings(on_desync=desyncs.append)
     try:
-        async with asyncio.timeout(args.timeout), open_service(args.server, tls=args.tls, settings=settings) as service:
-            await expect_answer(service, args.server)
-            return await _play_and_check(terminal, service, args.seed, desyncs)
+        async with asyncio.timeout(args.timeout), AsyncExitStack() as stack:
+            first, second = [
+                await stack.enter_async_context(
+                    open_service(args.server, tls=args.tls, ca=args.ca, player=player, settings=settings)
+                )
+                for player in args.players
+            ]
+            await expect_answer(first, args.server)
+            return await _play_and_check(terminal, (first, second), args.seed, desyncs)
     except TimeoutError:
         raise CommandFailedError(f"smoke failed: not finished within {args.timeout} s") from None
 
 
-async def _play_and_check(terminal: Terminal, service: Service, seed: int | None, desyncs: list[Desync]) -> int:
-    constants = (await service.rules()).constants
+async def _play_and_check(
+    terminal: Terminal, services: tuple[Service, Service], seed: int | None, desyncs: list[Desync]
+) -> int:
+    constants = (await services[0].rules()).constants
     began = time.monotonic()
-    duel = await seat_bots(service)
+    duel = await seat_bots(*services)
     gallery = Witness("spectator", constants)
     seats = [Witness(name, constants) for name in NAMES]
     watching = asyncio.create_task(_watch(duel, gallery))

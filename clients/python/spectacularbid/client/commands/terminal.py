@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import TextIO
 
@@ -68,10 +70,40 @@ def sentence(error: Exception) -> str:
     return str(error)
 
 
-def open_service(server: str, *, tls: bool = False, settings: Settings | None = None) -> Service:
-    """A connection to a server, encrypted with the system's certificates when `tls`."""
-    credentials = grpc.ssl_channel_credentials() if tls else None
+def open_service(
+    server: str,
+    *,
+    tls: bool = False,
+    ca: Path | None = None,
+    player: Path | None = None,
+    settings: Settings | None = None,
+) -> Service:
+    """A connection to a server, encrypted with the system's authorities when `tls`, or with those in the file `ca`.
+
+    `player` is a folder with what the platform knows a player by: `tls.crt` and `tls.key`, `token`, or all three.
+    Raises CommandFailedError when a file cannot be read.
+    """
+    settings = settings or Settings()
+    try:
+        roots = None if ca is None else ca.read_bytes()
+        key, certificate, token = (None, None, None) if player is None else _credentials(player)
+    except OSError as error:
+        raise CommandFailedError(f"{error.filename} cannot be read: {error.strerror}.") from error
+    if token is not None:
+        text = token.decode().strip()
+        settings = replace(settings, platform_token=lambda: text)
+    is_encrypted = tls or ca is not None
+    credentials = grpc.ssl_channel_credentials(roots, key, certificate) if is_encrypted else None
     return connect(server, credentials=credentials, settings=settings)
+
+
+def _credentials(folder: Path) -> tuple[bytes | None, bytes | None, bytes | None]:
+    """Key, certificate and token of a player; only a key and a certificate, or only a token, may be missing."""
+    token = folder / "token"
+    text = token.read_bytes() if token.exists() else None
+    if text is not None and not (folder / "tls.key").exists():
+        return None, None, text
+    return (folder / "tls.key").read_bytes(), (folder / "tls.crt").read_bytes(), text
 
 
 async def answers(service: Service) -> bool:

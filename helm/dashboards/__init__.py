@@ -1,0 +1,1 @@
+"""The Grafana dashboards as code: `python -m helm.dashboards` writes their JSON into the chart."""

@@ -1,0 +1,71 @@
+"""The store, as seen from the event loop: what was asked of it, what came of it, how long it took."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from prometheus_client import CollectorRegistry
+
+from service.metrics.families import Counters, Histograms
+
+_STORE = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
+
+
+class Operation(Enum):
+    """The methods of the `Store` port."""
+
+    APPEND = "append"
+    STEPS = "steps"
+    COMMAND = "command"
+    CREDENTIAL = "credential"
+    ADD_CREDENTIAL = "add_credential"
+    REPLACE_CREDENTIAL = "replace_credential"
+    HOLDS = "holds"
+    SEAT_REQUEST = "seat_request"
+    MATCH_FOR_INVITE = "match_for_invite"
+    DEAL_SECRETS = "deal_secrets"
+    LIVE_MATCHES = "live_matches"
+    BEAT = "beat"
+    OTHERS = "others"
+    FENCE = "fence"
+    OVERDUE = "overdue"
+    VERSIONS = "versions"
+    RECORD_FAULT = "record_fault"
+    FAULTS = "faults"
+
+
+class StoreOutcome(Enum):
+    """What came of an operation. A conflict: nothing was written because of what is stored already."""
+
+    OK = "ok"
+    CONFLICT = "conflict"
+    UNAVAILABLE = "unavailable"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class StoreMetrics:
+    """Operations by outcome, and their duration with the wait for the store's thread or connection."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        operations = Counters(
+            registry, "specbid_store_operations", "Operations of the store, by outcome.", ["operation", "outcome"]
+        )
+        seconds = Histograms(
+            registry,
+            "specbid_store_seconds",
+            "From asking the store to its answer, waiting included.",
+            _STORE,
+            ["operation"],
+        )
+        self._counts = {
+            (operation, outcome): operations.child(operation.value, outcome.value)
+            for operation in Operation
+            for outcome in StoreOutcome
+        }
+        self._seconds = {operation: seconds.child(operation.value) for operation in Operation}
+
+    def done(self, operation: Operation, outcome: StoreOutcome, length_ns: int) -> None:
+        """An operation ended."""
+        self._counts[operation, outcome].inc()
+        self._seconds[operation].observe_ns(length_ns)
