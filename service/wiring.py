@@ -198,9 +198,19 @@ class Service:
             store=store,
             metrics=self._metrics,
         )
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        health = settings.plain_health_port
-        self._grpc = GrpcServer(
+        self._grpc = self._door(settings, handlers)
+        if settings.reflection:
+            self._grpc.offer_reflection()
+        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
+        self._watching: asyncio.Task[None] | None = None
+        metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
+        host = _host(settings)
+        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
+        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
+
+    def _door(self, settings: Settings, handlers: MatchService) -> GrpcServer:
+        host, health = _host(settings), settings.plain_health_port
+        return GrpcServer(
             f"{host}:{settings.port}",
             handlers,
             self._core.clock,
@@ -209,13 +219,6 @@ class Service:
             health_address=None if health is None else f"{host}:{health}",
             connection_streams=settings.connection_streams,
         )
-        if settings.reflection:
-            self._grpc.offer_reflection()
-        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
-        self._watching: asyncio.Task[None] | None = None
-        metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
-        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
-        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
 
     def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
         """Who may come in, and how much each may ask for."""
@@ -272,6 +275,11 @@ class Service:
         self._stop_fetching()
         self._metrics.stop()
         get_logger().info("drained", suspended_matches=suspended)
+
+
+def _host(settings: Settings) -> str:
+    """The host as it stands in an address."""
+    return f"[{settings.host}]" if ":" in settings.host else settings.host
 
 
 def _rates(settings: Settings) -> Rates:

@@ -173,7 +173,7 @@ class MatchWriter:
         if self._state is None or self._state.version < state.version:  # a write may have been faster
             self._state = state
             self._services.metrics.game.loaded(self._match_id, steps, state)
-            self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
+        self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         begun_ns = self._services.clock.now_ns()

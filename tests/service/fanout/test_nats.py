@@ -13,6 +13,7 @@ from tests.support.nats import NatsServer, nats_client, nats_server
 from tests.support.nats_credentials import Accounts
 
 Heard = asyncio.Queue[int | None]
+REFUSED = "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
 
 
 class Replica:
@@ -50,9 +51,9 @@ async def running(url: str, credentials: Path | None = None) -> AsyncIterator[Re
         await replica.bus.close()
 
 
-async def connected(replica: Replica) -> None:
-    """Returns when it is."""
-    while await asyncio.wait_for(replica.reports.get(), 20) is not None:
+async def reported(replica: Replica, what: str | None) -> None:
+    """Returns when it reports this."""
+    while await asyncio.wait_for(replica.reports.get(), 20) != what:
         pass
 
 
@@ -82,7 +83,7 @@ async def test_only_match_and_version_are_carried(nats: NatsServer) -> None:
     async with running(nats.url) as one, nats_client(nats) as stranger:
         everything = await stranger.subscribe(">")
         await stranger.flush()
-        await connected(one)
+        await reported(one, None)
         one.bus.publish("m", 7)
         message = await everything.next_msg()
         assert (message.subject, message.data, message.headers) == (f"{SUBJECT}m", b"7", None)
@@ -112,18 +113,16 @@ async def test_after_a_restart_of_nats_watchers_are_told_to_look_and_hear_again(
     """Meanwhile the bus asks them to look more often; what was published then is for the store to tell."""
     async with running(nats.url) as one, running(nats.url) as two:
         there = await two.watches("m")
-        await connected(one)
+        await reported(one, None)
         assert (one.bus.poll_seconds, two.bus.poll_seconds) == (5.0, 5.0)
         nats.kill()
         for replica in (one, two):
-            while (problem := await asyncio.wait_for(replica.reports.get(), 20)) is None:
-                pass
-            assert problem == "NATS cannot be reached at the address of SPECBID_NATS_URL"
+            await reported(replica, "NATS cannot be reached at the address of SPECBID_NATS_URL")
             assert replica.bus.poll_seconds == 0.5
         one.bus.publish("m", 7)
         nats.start()
-        await connected(one)
-        await connected(two)
+        await reported(one, None)
+        await reported(two, None)
         assert await soon(there) is None
         one.bus.publish("m", 8)
         assert await soon(there) == 8
@@ -134,18 +133,13 @@ async def test_nats_may_come_later_than_the_service() -> None:
     async with nats_server() as nats:
         nats.kill()
         async with running(nats.url) as one:
-            assert await soon_reported(one) == "NATS cannot be reached at the address of SPECBID_NATS_URL"
+            await reported(one, "NATS cannot be reached at the address of SPECBID_NATS_URL")
             heard, _ = one.watch("m")
             one.bus.publish("m", 1)
             assert heard.get_nowait() == 1
             nats.start()
-            await connected(one)
+            await reported(one, None)
             assert await soon(heard) is None
-
-
-async def soon_reported(replica: Replica) -> str | None:
-    """The next report."""
-    return await asyncio.wait_for(replica.reports.get(), 20)
 
 
 async def test_wrong_credentials_are_one_sentence_without_them() -> None:
@@ -153,11 +147,10 @@ async def test_wrong_credentials_are_one_sentence_without_them() -> None:
     async with nats_server("--user=service", "--pass=right") as nats:
         wrong = nats.url.replace("//", "//service:sesame@")
         async with running(wrong) as one:
-            problem = await soon_reported(one)
-            assert problem == "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
+            await reported(one, REFUSED)
             assert one.bus.poll_seconds == 0.5
         async with running(nats.url.replace("//", "//service:right@")) as two:
-            assert await soon_reported(two) is None
+            await reported(two, None)
 
 
 async def test_a_credentials_file_lets_its_user_in_and_no_other(tmp_path: Path) -> None:
@@ -168,10 +161,9 @@ async def test_a_credentials_file_lets_its_user_in_and_no_other(tmp_path: Path) 
     others.write_credentials(tmp_path / "others.creds")
     async with nats_server(f"--config={tmp_path / 'nats.conf'}") as nats:
         async with running(nats.url, tmp_path / "ours.creds") as one:
-            assert await soon_reported(one) is None
+            await reported(one, None)
         async with running(nats.url, tmp_path / "others.creds") as two:
-            problem = await soon_reported(two)
-            assert problem == "NATS refuses the credentials of SPECBID_NATS_URL or SPECBID_NATS_CREDENTIALS_FILE"
+            await reported(two, REFUSED)
 
 
 async def test_a_credentials_file_that_is_none_is_named(nats: NatsServer, tmp_path: Path) -> None:
@@ -179,8 +171,7 @@ async def test_a_credentials_file_that_is_none_is_named(nats: NatsServer, tmp_pa
     (tmp_path / "diary").write_text("Dear diary")
     for name in ("nowhere", "diary"):
         async with running(nats.url, tmp_path / name) as one:
-            problem = await soon_reported(one)
-            assert problem == "SPECBID_NATS_CREDENTIALS_FILE cannot be read as NATS credentials"
+            await reported(one, "SPECBID_NATS_CREDENTIALS_FILE cannot be read as NATS credentials")
 
 
 async def test_garbage_on_the_bus_is_passed_over(nats: NatsServer) -> None:
