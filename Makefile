@@ -106,7 +106,8 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 LOCKS ?= .locks
 lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
 	@$(LOCK) --output-file $(LOCKS)/run.txt
-	@$(LOCK) --group dev --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/dev.txt
+	@$(LOCK) --extra otel --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/run-otel.txt
+	@$(LOCK) --extra otel --group dev --constraints $(LOCKS)/run-otel.txt --output-file $(LOCKS)/dev.txt
 	@$(LOCK) --group ops --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/ops.txt
 	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file $(LOCKS)/helm.txt
 

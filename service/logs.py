@@ -16,6 +16,7 @@ import structlog
 from structlog.typing import EventDict
 
 from service.line import PlayerOrder, ServiceOrder
+from service.tracing import scope
 
 HARMLESS = frozenset(
     {
@@ -92,7 +93,7 @@ class OfLibraries(logging.Handler):
 
 
 def with_order(_: object, __: str, event: EventDict) -> EventDict:
-    """Say which match and which command it is about, if it is about one."""
+    """Say which match, command and trace it is about, if it is about one."""
     if (known := about.get()) is not None:
         match_id, order = known
         event.setdefault("match_id", match_id)
@@ -101,6 +102,10 @@ def with_order(_: object, __: str, event: EventDict) -> EventDict:
             event.setdefault("command_id", order.command_id)
             if order.seat is not None:
                 event.setdefault("seat", order.seat.value)
+            if order.trace is not None:
+                event.setdefault("trace_id", order.trace.trace_id)
+    if (call := scope.get()) is not None and call.trace_id is not None:
+        event.setdefault("trace_id", call.trace_id)
     return event
 
 

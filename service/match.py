@@ -202,5 +202,7 @@ class Match:
         if isinstance(order, PlayerOrder):
             why = failure_of(error)
             self._services.metrics.game.failed(order.command, why)
+            if order.trace is not None:
+                order.trace.end(self.match_id, why.value, self._services.clock.now_ns(), {})
             if why is Failure.INTERNAL_ERROR:
                 get_logger().error("command_failed", exc_info=error)

@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
+    traces: bool = Field(default=False, description="send OpenTelemetry traces as the OTEL_* variables say")
     drain_seconds: float = Field(5.0, ge=0, le=300, description="how long to keep accepting after SIGTERM")
     widest_stamp_ms: int = Field(100, ge=1, le=1000, description="a wider stamp across a deadline proves nothing")
     charge_tolerance_ms: int = Field(1000, ge=1, le=10_000, description="how exactly a bank charge must be known")

@@ -16,6 +16,7 @@ from service.measured_store import MeasuredStore
 from service.metrics import Metrics
 from service.ports import LedgerRow, Store
 from service.rpc.auth import Gatekeeper
+from service.rpc.edge import Tracing
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
 from service.rpc.platform import Claims, Platform
@@ -74,8 +75,7 @@ class Service:
     def __init__(self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
         self._metrics = Metrics()
-        self._metrics.process.show_resources()
-        self._metrics.clock.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+        _show_process(self._metrics, now_ns)
         store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
             settings,
@@ -95,6 +95,7 @@ class Service:
             store=store,
             metrics=self._metrics,
         )
+        self._tracing = _tracing() if settings.traces else None
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         health = settings.plain_health_port
         self._grpc = GrpcServer(
@@ -105,6 +106,7 @@ class Service:
             credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
             health_address=None if health is None else f"{host}:{health}",
             connection_streams=settings.connection_streams,
+            tracing=self._tracing,
         )
         if settings.reflection:
             self._grpc.offer_reflection()
@@ -156,7 +158,24 @@ class Service:
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
         self._stop_fetching()
         self._metrics.stop()
+        if self._tracing is not None:
+            await self._tracing.close()
         get_logger().info("drained", suspended_matches=suspended)
+
+
+def _show_process(metrics: Metrics, now_ns: Callable[[], int]) -> None:
+    """What only a real process has: resources, and a wall clock beside its service time."""
+    metrics.process.show_resources()
+    metrics.clock.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+
+
+def _tracing() -> Tracing:
+    """OpenTelemetry, which is an extra. Raises RuntimeError without it."""
+    try:
+        from service.rpc.otel import Otel  # noqa: PLC0415  only who asks for it needs it
+    except ImportError as error:
+        raise RuntimeError("SPECBID_TRACES needs the extra: pip install 'spectacular-bid[otel]'") from error
+    return Otel()
 
 
 def _rates(settings: Settings) -> Rates:
