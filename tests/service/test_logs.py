@@ -21,6 +21,7 @@ from service.matches import NewMatch
 from service.ports import Append
 from service.secret import Secret
 from tests.support.ports import MemoryStore, Process
+from tests.support.server import sample_of
 from tests.support.virtual_matches import MATCH_ID, legal_command, order, started
 from tests.support.virtual_time import in_virtual_time
 
@@ -135,6 +136,8 @@ async def test_whatever_is_logged_while_a_command_is_carried_out_names_it() -> N
     failed = next(entry for entry in entries if entry["event"] == "command_failed")
     assert (failed["match_id"], failed["command_id"], failed["seat"]) == (MATCH_ID, sent.command_id, 1)
     assert failed["command"] == type(command).__name__
+    counted = {"kind": failed["command"], "outcome": "internal_error"}
+    assert sample_of(process.metrics.registry, "specbid_commands_total", **counted) == 1
     assert "command_id" not in entries[-1]
 
 
