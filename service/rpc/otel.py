@@ -7,6 +7,7 @@ token or a tile.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -42,6 +43,8 @@ SERVER_FAULTS = frozenset(
     }
 )
 """Codes with which a server's span counts as failed (OpenTelemetry's conventions for gRPC)."""
+CLOSING_SECONDS = 2.0
+"""How long the last spans may take on their way out."""
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -50,7 +53,8 @@ class Otel:
 
     def __init__(self) -> None:
         chosen = OTELResourceDetector().detect().attributes
-        self._provider = TracerProvider(resource=Resource.create({"service.name": "spectacular-bid", **chosen}))
+        resource = Resource.create({"service.name": "spectacular-bid", **chosen})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)  # `close` does it, and not for long
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("spectacular-bid", version("spectacular-bid"))
 
@@ -88,8 +92,10 @@ class Otel:
         return call
 
     async def close(self) -> None:
-        """Send what is left."""
-        await asyncio.to_thread(self._provider.shutdown)
+        """Send what is left, unless that takes too long: a collector that is away must not hold up a stop."""
+        closing = threading.Thread(target=self._provider.shutdown, name="traces-last", daemon=True)
+        closing.start()
+        await asyncio.to_thread(closing.join, CLOSING_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

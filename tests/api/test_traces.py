@@ -1,5 +1,7 @@
 """OpenTelemetry on and off: spans of calls and commands in the callers' traces, and nothing secret in them."""
 
+import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
@@ -13,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from service import logs
+from service.core import GRACE_SECONDS
 from service.rpc import otel
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.openmetrics import families_of, openmetrics
@@ -199,6 +202,22 @@ async def test_a_service_that_stops_sends_what_it_has_under_its_name(
     spans = exporter.get_finished_spans()
     assert {span.name for span in spans} == {call_of("CreateMatch"), call_of("JoinMatch")}
     assert {span.resource.attributes["service.name"] for span in spans} == {"mine"}
+
+
+async def test_a_collector_that_does_not_answer_does_not_hold_up_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes connections and says nothing; the process ends well and in time all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        async with (
+            server_process(tmp_path / "m.sqlite3", TRACES="true", DRAIN_SECONDS="0") as server,
+            grpc.aio.insecure_channel(server.address) as channel,
+        ):
+            await new_table(channel, start=True)
+            began = time.monotonic()
+            assert await server.stop() == 0
+            assert time.monotonic() - began < GRACE_SECONDS
 
 
 @pytest.fixture
