@@ -77,7 +77,7 @@ def _parts(metrics: Metrics) -> dict[str, Callable[[], object]]:
 
     def about() -> None:
         begin_command(type(command).__name__, began_ns)
-        logs.about.set((MATCH_ID, order))
+        logs.about.set((MATCH_ID, 1, order))
         logs.about.set(None)
 
     return {

@@ -30,6 +30,7 @@ HARMLESS = frozenset(
         "live_matches",
         "suspended_matches",
         "match_id",
+        "version",
         "seat",
         "command",
         "command_id",
@@ -46,8 +47,8 @@ HARMLESS = frozenset(
     }
 )
 """The fields that may be written: addresses, counts, instants, ids, and the ledger's words, which name no tile."""
-about: ContextVar[tuple[str, PlayerOrder | ServiceOrder] | None] = ContextVar("about", default=None)
-"""The match and the order that are being carried out: bound once, told with whatever is logged meanwhile."""
+about: ContextVar[tuple[str, int, PlayerOrder | ServiceOrder] | None] = ContextVar("about", default=None)
+"""The match, its version and the order being carried out: bound once, told with whatever is logged meanwhile."""
 _WITHHELD = "withheld"
 
 
@@ -95,8 +96,9 @@ class OfLibraries(logging.Handler):
 def with_order(_: object, __: str, event: EventDict) -> EventDict:
     """Say which match, command and trace it is about, if it is about one."""
     if (known := about.get()) is not None:
-        match_id, order = known
+        match_id, version, order = known
         event.setdefault("match_id", match_id)
+        event.setdefault("version", version)
         event.setdefault("command", type(order.command).__name__)
         if isinstance(order, PlayerOrder):
             event.setdefault("command_id", order.command_id)

@@ -162,7 +162,7 @@ class Match:
             self._services.bus.publish(self.match_id, state.version)
 
     async def _carry_out(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
-        about.set((self.match_id, order))
+        about.set((self.match_id, self._published_version, order))
         try:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
