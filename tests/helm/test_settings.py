@@ -26,8 +26,8 @@ NOT_YET = {
 }
 """What the service learns together with PostgreSQL and NATS."""
 KNOWN = {f"SPECBID_{name.upper()}": field for name, field in Settings.model_fields.items()}
-LEFT_TO_EXTRA_ENV = {"SPECBID_GUESTS_PER_SECOND"}
-"""There are no guests in a cluster."""
+LEFT_TO_EXTRA_ENV = {"SPECBID_GUESTS_PER_SECOND", "SPECBID_TRACES"}
+"""There are no guests in a cluster; traces need an image with the extra, and OTEL_* variables besides."""
 
 
 def variables() -> set[str]:
