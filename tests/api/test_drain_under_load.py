@@ -33,6 +33,8 @@ TABLES = 4
 """Of each kind: with calls, and on one stream for both players of a shared device."""
 COMMANDS_BEFORE_THE_STOP = 200
 PATIENCE_SECONDS = 60.0
+TRY_AGAIN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+"""What a call may meet at the very end; grpc itself cancels one that comes while the door is being closed."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ async def test_a_stop_under_load_loses_no_command_and_tells_every_viewer_where_t
             resume_points = await asyncio.gather(*watching)
             await asyncio.gather(*playing)
     assert sum(len(play.acknowledged) for play in plays) > before, "it served while it drained"
-    assert {code for play in plays for code in play.codes} <= {grpc.StatusCode.UNAVAILABLE}
+    assert {code for play in plays for code in play.codes} <= TRY_AGAIN
     assert all(version == away.resume_after_version > 0 for version, away in resume_points)
     async with server_process(database) as server, grpc.aio.insecure_channel(server.address) as channel:
         for play in plays:
