@@ -74,8 +74,7 @@ class Service:
 
     def __init__(self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
-        self._metrics = Metrics()
-        _show_process(self._metrics, now_ns)
+        self._metrics = _process_metrics(now_ns)
         store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
             settings,
@@ -163,10 +162,12 @@ class Service:
         get_logger().info("drained", suspended_matches=suspended)
 
 
-def _show_process(metrics: Metrics, now_ns: Callable[[], int]) -> None:
-    """What only a real process has: resources, and a wall clock beside its service time."""
+def _process_metrics(now_ns: Callable[[], int]) -> Metrics:
+    """Metrics with what only a real process has: resources, and a wall clock beside its service time."""
+    metrics = Metrics()
     metrics.process.show_resources()
     metrics.clock.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+    return metrics
 
 
 def _tracing() -> Tracing:
