@@ -29,7 +29,7 @@ from tests.support.server import server_process
 from tests.support.waiting import until
 
 DRAIN_SECONDS = 1.0
-TABLES = 4
+TABLES = 3
 """Of each kind: with calls, and on one stream for both players of a shared device."""
 COMMANDS_BEFORE_THE_STOP = 200
 PATIENCE_SECONDS = 60.0
@@ -105,7 +105,7 @@ async def watched(call: StreamCall) -> tuple[int, pb.GoingAway]:
 
 
 async def test_a_stop_under_load_loses_no_command_and_tells_every_viewer_where_to_go_on(tmp_path: Path) -> None:
-    """SIGTERM while eight matches are played as fast as they can; the next process goes on with all of them."""
+    """SIGTERM while six matches are played as fast as they can; the next process goes on with all of them."""
     database = tmp_path / "matches.sqlite3"
     loop = asyncio.get_running_loop()
     async with (
