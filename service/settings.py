@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     connection_streams: int = Field(32, ge=8, le=1_000_000, description="calls of one connection under way at once")
     database: Path = Field(Path("spectacular-bid.sqlite3"), description="the SQLite file")
     sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
+    admin_socket: Path | None = Field(None, description="socket of the admin commands; the database with .admin behind")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
     traces: bool = Field(default=False, description="send OpenTelemetry traces as the OTEL_* variables say")
@@ -76,6 +77,17 @@ class Settings(BaseSettings):
         if self.tls_certificate is None:
             return None
         return HEALTH_PORT if self.health_port is None else self.health_port
+
+    @property
+    def own_address(self) -> str:
+        """Where this machine reaches the service: the address it listens on, or the loopback one if that is any."""
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  compared with, not listened on
+        return loopback.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
+
+    @property
+    def admin_path(self) -> Path:
+        """Where the admin commands reach a running service."""
+        return self.admin_socket or self.database.with_name(f"{self.database.name}.admin")
 
     @field_validator("host")
     @classmethod

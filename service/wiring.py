@@ -1,9 +1,10 @@
-"""Which adapters this process uses, and the order in which it starts and stops. The only module that names adapters."""
+"""Which adapters this process uses, and the order in which it starts and stops."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.measured_store import MeasuredStore
 from service.metrics import Metrics
-from service.ports import LedgerRow, Store
+from service.ports import Store
+from service.rpc.admin_server import AdminServer
 from service.rpc.auth import Gatekeeper
 from service.rpc.edge import Tracing
 from service.rpc.jwks import FetchedKeys, FileKeys
@@ -24,7 +26,7 @@ from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
 from service.rpc.tls import secure_door
 from service.settings import Settings
-from service.store.sqlite import SqliteStore, read_faults, reseal
+from service.store.sqlite import SqliteStore
 from service.system.chance import SystemEntropy
 from service.system.time import ANCHOR_KEY, anchor, service_time
 
@@ -56,24 +58,13 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
         await store.close()
 
 
-def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
-    """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
-    return read_faults(settings.database)
-
-
-def sealed_anew(settings: Settings) -> int:
-    """Seal what is stored with the first key of the key file, while no service runs; how many rows it was.
-
-    Raises RuntimeError, whose text is for the operator.
-    """
-    return reseal(settings.database, key_file=settings.sealing_key_file)
-
-
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
     def __init__(self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int]) -> None:
         self.drain_seconds = settings.drain_seconds
+        self.asked_to_stop = asyncio.Event()
+        """Set when somebody wants the service to be stopped; whoever runs it then leaves `serving`."""
         self._metrics = _process_metrics(now_ns)
         store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
@@ -86,20 +77,12 @@ class Service:
             metrics=self._metrics,
             shuffle=fair_order,
         )
-        handlers = MatchService(
-            matches=self._core.matches,
-            gatekeeper=self._gatekeeper(settings, store),
-            renderer=Renderer(),
-            clock=self._core.clock,
-            store=store,
-            metrics=self._metrics,
-        )
         self._tracing = _tracing() if settings.traces else None
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        host = _bracketed(settings.host)
         health = settings.plain_health_port
         self._grpc = GrpcServer(
             f"{host}:{settings.port}",
-            handlers,
+            self._handlers(settings, store),
             self._core.clock,
             self._metrics,
             credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
@@ -107,11 +90,23 @@ class Service:
             connection_streams=settings.connection_streams,
             tracing=self._tracing,
         )
+        self._admin = self._admin_server(settings)
         if settings.reflection:
             self._grpc.offer_reflection()
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
         health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
         self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
+
+    def _handlers(self, settings: Settings, store: Store) -> MatchService:
+        """The players' service."""
+        return MatchService(
+            matches=self._core.matches,
+            gatekeeper=self._gatekeeper(settings, store),
+            renderer=Renderer(),
+            clock=self._core.clock,
+            store=store,
+            metrics=self._metrics,
+        )
 
     def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
         """Who may come in, and how much each may ask for."""
@@ -128,8 +123,11 @@ class Service:
             live = await self._core.start()
             self._metrics.process.bus_connected.set(1)  # within a process it always is
             await self._grpc.start()
+            if self._admin is not None:
+                await self._admin.start()
         except BaseException:
             await self._grpc.stop(0)
+            await self._stop_admin()
             self._stop_fetching()
             self._core.release()
             self._metrics.stop()
@@ -147,6 +145,24 @@ class Service:
         self.drain_seconds = 0.0
         self._core.hurry()
 
+    def _admin_server(self, settings: Settings) -> AdminServer | None:
+        """The admin socket; without one that was asked for the service does not start. Raises RuntimeError."""
+        try:
+            return AdminServer(settings.admin_path, self._core.matches, drain=self._asked_to_drain)
+        except RuntimeError:
+            if settings.admin_socket is not None:
+                raise
+            get_logger().warning("no_admin_socket")
+            return None
+
+    def _asked_to_drain(self) -> float:
+        self.asked_to_stop.set()
+        return self.drain_seconds
+
+    async def _stop_admin(self) -> None:
+        if self._admin is not None:
+            await self._admin.stop()
+
     def _stop_fetching(self) -> None:
         if self._fetched_keys is not None:
             self._fetched_keys.stop()
@@ -155,6 +171,7 @@ class Service:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
         get_logger().info("draining", seconds=self.drain_seconds)
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
+        await self._stop_admin()
         self._stop_fetching()
         self._metrics.stop()
         if self._tracing is not None:
@@ -177,6 +194,10 @@ def _tracing() -> Tracing:
     except ImportError as error:
         raise RuntimeError("SPECBID_TRACES needs the extra: pip install 'spectacular-bid[otel]'") from error
     return Otel()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _rates(settings: Settings) -> Rates:
