@@ -76,7 +76,7 @@ class _Handlers(pb_grpc.AdminServiceServicer):
         done = await self._matches.abort(match_id, words)
         if done.refusal is not None:
             raise StatusError(MATCH_OVER)
-        get_logger().warning("match_aborted_by_operator", match_id=match_id)
+        get_logger().info("match_aborted_by_operator", match_id=match_id)
         return done.state.version
 
 
