@@ -95,14 +95,16 @@ async def serve_until_stopped(settings: Settings) -> None:
     """Run the service until a signal. A person's Ctrl-C skips the wait for load balancers."""
     from service.wiring import serving  # noqa: PLC0415  grpc after the logs are configured (grpc#43421)
 
-    async with serving(settings) as service:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # from now on: a signal during the start must not kill
+        loop.add_signal_handler(number, stop.set)
+    async with serving(settings, asked_to_stop=stop) as service:
 
         def interrupted() -> None:
             service.hurry()
-            service.asked_to_stop.set()
+            stop.set()
 
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, service.asked_to_stop.set)
         loop.add_signal_handler(signal.SIGINT, interrupted)
         addresses = service.addresses
         is_open_to_guests = settings.auth == "guest" and settings.tls_certificate is None
@@ -114,7 +116,7 @@ async def serve_until_stopped(settings: Settings) -> None:
         )
         gc.freeze()  # what is here now stays; few cycles arise later, so a full collection is seldom worth its time
         gc.set_threshold(100_000, 50, 100)
-        await service.asked_to_stop.wait()
+        await stop.wait()
 
 
 @asynccontextmanager

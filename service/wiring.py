@@ -41,14 +41,14 @@ class Addresses:
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[Service]:
-    """Run the whole service; leaving the context drains and stops it."""
+async def serving(settings: Settings, *, asked_to_stop: asyncio.Event | None = None) -> AsyncIterator[Service]:
+    """Run the whole service; leaving the context drains and stops it. `asked_to_stop` is set when an operator asks."""
     store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
     try:
         last = await store.last_beat()
         anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
         await store.set_meta(ANCHOR_KEY, anchored.to_text())
-        service = Service(settings, store, service_time(anchored))
+        service = Service(settings, store, service_time(anchored), asked_to_stop or asyncio.Event())
         await service.start()
         try:
             yield service
@@ -61,10 +61,11 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
-    def __init__(self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: Settings, unmeasured: Store, now_ns: Callable[[], int], asked_to_stop: asyncio.Event
+    ) -> None:
         self.drain_seconds = settings.drain_seconds
-        self.asked_to_stop = asyncio.Event()
-        """Set when somebody wants the service to be stopped; whoever runs it then leaves `serving`."""
+        self._asked_to_stop = asked_to_stop
         self._metrics = _process_metrics(now_ns)
         store = MeasuredStore(unmeasured, self._metrics.store, now_ns)
         self._core = Core(
@@ -156,7 +157,7 @@ class Service:
             return None
 
     def _asked_to_drain(self) -> float:
-        self.asked_to_stop.set()
+        self._asked_to_stop.set()
         return self.drain_seconds
 
     async def _stop_admin(self) -> None:
