@@ -56,6 +56,15 @@ def test_compose_understands_the_file_and_asks_for_a_password(services: dict[str
     assert "choose a password" in refused.stderr
 
 
+def test_prometheus_finds_the_alerts_of_the_chart(services: dict[str, Any]) -> None:
+    """What its file names lies where the volume puts it."""
+    rules: str
+    (rules,) = yaml.safe_load(PROMETHEUS_FILE.read_text(encoding="utf-8"))["rule_files"]
+    folder, pattern = rules.split("/")
+    mounted = {Path(volume["target"]): Path(volume["source"]) for volume in services["prometheus"]["volumes"]}
+    assert list(mounted[Path("/etc/prometheus") / folder].glob(pattern))
+
+
 def test_everything_listens_on_this_machine_only(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert [port["host_ip"] for port in ports] == ["127.0.0.1"] * 2
