@@ -84,6 +84,11 @@ chart: .venv-ops/.stamp ## generate the chart's schema and table of values again
 	@.venv-ops/bin/python helm/unpack.py $(@D)
 	@touch $@
 
+# Not part of the checks: it needs buildah, podman and minutes. Without a registry of images: BASE=debian.
+.PHONY: image
+image: ## build the image, start it, play in it, stop it: BASE=debian RUNTIME=runc
+	@BASE=$(BASE) RUNTIME=$(RUNTIME) .ci/image
+
 .PHONY: check
 check: setup ## lint, types, protos, generated code, house rules
 	@$(BIN)/ruff check
@@ -115,7 +120,9 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 LOCKS ?= .locks
 lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
 	@$(LOCK) --output-file $(LOCKS)/run.txt
-	@$(LOCK) --group dev --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/dev.txt
+	@$(LOCK) --extra otel --constraints $(LOCKS)/run.txt --output-file $(LOCKS)/run-otel.txt
+	@$(LOCK) --extra otel --group dev --constraints $(LOCKS)/run-otel.txt --output-file $(LOCKS)/dev.txt
+	@$(filter-out pyproject.toml,$(LOCK)) --group package --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/build.txt
 	@$(LOCK) --group ops --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/ops.txt
 	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file $(LOCKS)/helm.txt
 

@@ -29,7 +29,10 @@ are in the names. No label holds an id, a player, an address or a text. Whoever 
 the match's id (and the trace's) at `specbid_arrival_to_commit_seconds`.
 
 Besides there are `process_*` and `python_gc_*` as the Prometheus client for Python has them on the platform at hand.
-gRPC's health and reflection services are not counted.
+gRPC's health and reflection services are not counted, and neither are calls of methods that do not exist.
+
+`.venv/bin/python -m bench metrics`: counting costs a command of PlayMatch 5.7 us of CPU in all, a scrape 3.4 ms beside
+the event loop.
 """
 NOT_OURS = ("process_", "python_")
 CHANGING = {"version", "python", "grpcio"}

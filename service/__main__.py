@@ -10,12 +10,11 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from service import logs
-from service.ports import StoreUnavailableError
+from service import admin, logs
+from service.ports import DamagedError, StoreOpenError, StoreUnavailableError
 from service.settings import Settings, SettingsError, load_settings
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -46,10 +45,7 @@ def main() -> int:
     serve.set_defaults(run=run_serve)
     migrate = commands.add_parser("migrate", help="bring the schema of PostgreSQL up to date")
     migrate.set_defaults(run=run_migrate)
-    admin = commands.add_parser("admin", help="look after a service on this machine").add_subparsers(required=True)
-    admin.add_parser("faults", help="list the fault ledger").set_defaults(run=run_admin_faults)
-    reseal = admin.add_parser("reseal", help="seal what is stored with the first sealing key; the service is stopped")
-    reseal.set_defaults(run=run_admin_reseal)
+    admin.add_parsers(commands, run_admin)
     from spectacularbid.client.commands import add_parsers  # noqa: PLC0415  grpc after the settings above
 
     add_parsers(commands, start_server=private_server)
@@ -82,48 +78,35 @@ def run_migrate(_: argparse.Namespace) -> int:
     except SettingsError as error:
         print(f"spectacular-bid: {error}", file=sys.stderr)
         return 2
-    except RuntimeError as error:  # the database cannot be used
+    except StoreOpenError as error:
         print(f"spectacular-bid: {error}", file=sys.stderr)
         return 1
     print("\n".join(applied) or "the schema is up to date")
     return 0
 
 
-def run_admin_faults(_: argparse.Namespace) -> int:
-    """Print the fault ledger of the service's database, a row a line; 2 when it cannot be read."""
-    from service.wiring import stored_faults  # noqa: PLC0415
+def run_admin(arguments: argparse.Namespace) -> int:
+    """Ask what the arguments say and print the answer; 1 when it is no, 2 when it could not be asked."""
+    from service import tools  # noqa: PLC0415  the adapters take a second to load
 
+    adapters: admin.Tools = tools
     try:
-        settings = load_settings()
-        rows = asyncio.run(stored_faults(settings))
-    except SettingsError as error:
+        answer: admin.Answer = asyncio.run(arguments.ask(adapters, load_settings(), arguments))
+    except admin.RefusedError as error:
+        print(f"spectacular-bid: {error}", file=sys.stderr)
+        return 1
+    except StoreUnavailableError as error:
+        print(f"spectacular-bid: the store cannot be read: {error.__cause__}", file=sys.stderr)
+        return 2
+    except DamagedError as error:
+        print(f"spectacular-bid: {error}; see: spectacular-bid admin store check", file=sys.stderr)
+        return 2
+    except (SettingsError, StoreOpenError, admin.UnreachableError) as error:
         print(f"spectacular-bid: {error}", file=sys.stderr)
         return 2
-    except StoreUnavailableError:
-        print(f"spectacular-bid: {where(settings)} cannot be read", file=sys.stderr)
-        return 2
-    for row in rows:
-        fault = row.fault
-        began = datetime.fromtimestamp(fault.from_ns / 1e9, UTC).isoformat(timespec="milliseconds")
-        seconds = (fault.to_ns - fault.from_ns) / 1e9
-        print(
-            f"{began}  {seconds:9.3f} s  {fault.cause.value:15}  {row.match_id or 'every match':26}  {fault.evidence}"
-        )
-    print(f"{len(rows)} faults")
-    return 0
-
-
-def run_admin_reseal(_: argparse.Namespace) -> int:
-    """Let older sealing keys be retired; 2 when it cannot be done, and then nothing has changed."""
-    from service.wiring import sealed_anew  # noqa: PLC0415
-
-    try:
-        rows = sealed_anew(load_settings())
-    except (SettingsError, RuntimeError) as error:
-        print(f"spectacular-bid: {error}", file=sys.stderr)
-        return 2
-    print(f"{rows} rows are sealed with the first key now; the other keys can be removed")
-    return 0
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a traceback
+    print(*answer.lines, sep="\n")
+    return 0 if answer.is_yes else 1
 
 
 def where(settings: Settings) -> str:
@@ -135,15 +118,16 @@ async def serve_until_stopped(settings: Settings) -> None:
     """Run the service until a signal. A person's Ctrl-C skips the wait for load balancers."""
     from service.wiring import serving  # noqa: PLC0415  grpc after the logs are configured (grpc#43421)
 
-    stop: asyncio.Event = asyncio.Event()
-    async with serving(settings) as service:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # from now on: a signal during the start must not kill
+        loop.add_signal_handler(number, stop.set)
+    async with serving(settings, asked_to_stop=stop) as service:
 
         def interrupted() -> None:
             service.hurry()
             stop.set()
 
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGINT, interrupted)
         addresses = service.addresses
         is_open_to_guests = settings.auth == "guest" and settings.tls_certificate is None

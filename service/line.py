@@ -15,6 +15,7 @@ from engine.seats import PerSeat, Seat
 from engine.state import MatchState
 from engine.view import Audience
 from service.ports import CommandRecord, Credential, SeatRequest
+from service.tracing import CommandTrace
 
 LINE_LIMIT = 64
 """Requests of one sender that may wait for one match, so that nobody keeps the other player out of the line.
@@ -44,6 +45,7 @@ class PlayerOrder(NamedTuple):
     body_hash: bytes
     expected_version: int | None = None
     entropies: PerSeat[bytes] = PerSeat(b"", b"")
+    trace: CommandTrace | None = None
 
     def __repr__(self) -> str:
         """Without the entropies, which no log may show."""

@@ -16,6 +16,7 @@ import structlog
 from structlog.typing import EventDict
 
 from service.line import PlayerOrder, ServiceOrder
+from service.tracing import scope
 
 HARMLESS = frozenset(
     {
@@ -29,6 +30,7 @@ HARMLESS = frozenset(
         "live_matches",
         "suspended_matches",
         "match_id",
+        "version",
         "seat",
         "command",
         "command_id",
@@ -46,8 +48,8 @@ HARMLESS = frozenset(
     }
 )
 """The fields that may be written: addresses, counts, instants, ids, and the ledger's words, which name no tile."""
-about: ContextVar[tuple[str, PlayerOrder | ServiceOrder] | None] = ContextVar("about", default=None)
-"""The match and the order that are being carried out: bound once, told with whatever is logged meanwhile."""
+about: ContextVar[tuple[str, int, PlayerOrder | ServiceOrder] | None] = ContextVar("about", default=None)
+"""The match, its version and the order being carried out: bound once, told with whatever is logged meanwhile."""
 _WITHHELD = "withheld"
 
 
@@ -93,15 +95,20 @@ class OfLibraries(logging.Handler):
 
 
 def with_order(_: object, __: str, event: EventDict) -> EventDict:
-    """Say which match and which command it is about, if it is about one."""
+    """Say which match, command and trace it is about, if it is about one."""
     if (known := about.get()) is not None:
-        match_id, order = known
+        match_id, version, order = known
         event.setdefault("match_id", match_id)
+        event.setdefault("version", version)
         event.setdefault("command", type(order.command).__name__)
         if isinstance(order, PlayerOrder):
             event.setdefault("command_id", order.command_id)
             if order.seat is not None:
                 event.setdefault("seat", order.seat.value)
+            if order.trace is not None:
+                event.setdefault("trace_id", order.trace.trace_id)
+    if (call := scope.get()) is not None and call.trace_id is not None:
+        event.setdefault("trace_id", call.trace_id)
     return event
 
 

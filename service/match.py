@@ -192,7 +192,7 @@ class Match:
             self._services.bus.publish(self.match_id, state.version)
 
     async def _carry_out(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
-        about.set((self.match_id, order))
+        about.set((self.match_id, self._published_version, order))
         try:
             done = await self._writer.carry_out(order)
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
@@ -232,5 +232,7 @@ class Match:
         if isinstance(order, PlayerOrder):
             why = failure_of(error)
             self._services.metrics.game.failed(order.command, why)
+            if order.trace is not None:
+                order.trace.end(self.match_id, why.value, self._services.clock.now_ns(), {})
             if why is Failure.INTERNAL_ERROR:
                 get_logger().error("command_failed", exc_info=error)

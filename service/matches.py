@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from engine import events as ev
 from engine.clock import Arrival
-from engine.commands import Leave, ResumeClocks, ServiceCommand, SuspendClocks, TakeSeat
+from engine.commands import Abort, Leave, ResumeClocks, ServiceCommand, SuspendClocks, TakeSeat
 from engine.evolve import advance
 from engine.seats import Seat
 from engine.state import MatchState
@@ -180,6 +180,13 @@ class Matches:
     async def leave(self, match_id: str, seat: Seat) -> Done:
         """Leave before the start; `Done.refusal` says why not."""
         return await self._carry_out(match_id, ServiceOrder(Leave(seat)))
+
+    async def abort(self, match_id: str, words: str) -> Done:
+        """End a match without a result, as an operator decided; `Done.refusal` says that it is over already.
+
+        Raises UnknownMatchError or StoreUnavailableError.
+        """
+        return await self._carry_out(match_id, ServiceOrder(Abort(ev.AbortReason.OPERATOR, words)))
 
     async def recover(self) -> int:
         """After a start: arm every live match with its exact deadline, resume suspended ones. Returns their number."""

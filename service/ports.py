@@ -26,6 +26,14 @@ class FencedError(StoreUnavailableError):
     """Another process took this one for lost: it may write again after its next heartbeat."""
 
 
+class StoreOpenError(RuntimeError):
+    """The store cannot be opened. The text is a sentence or two for the operator."""
+
+
+class DamagedError(Exception):
+    """What is stored is damaged, cannot be opened with the key, or is from a newer version."""
+
+
 class VersionConflictError(Exception):
     """The match is no longer at the expected version; nothing was written."""
 
@@ -128,6 +136,16 @@ class DueMatch:
 
     match_id: str
     due_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMatch:
+    """What the row of a match says beside its log. `live`: it is not over."""
+
+    match_id: str
+    version: int
+    due_ns: int | None
+    live: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +254,28 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what was handed in and release the store."""
+
+
+class Records(Protocol):
+    """What a service has stored, only read, as of one instant; the service may be running. No method changes anything.
+
+    Every method may raise `StoreUnavailableError`.
+    """
+
+    async def stored_matches(self) -> Sequence[StoredMatch]:
+        """Every match, as its row says, by id."""
+
+    async def steps(self, match_id: str) -> Sequence[Step]:
+        """Every step of a match, in order; empty when there is no such match. Raises DamagedError."""
+
+    async def deal_secrets(self, match_id: str) -> DealSecrets | None:
+        """What fixes the tiles of a match. Raises DamagedError."""
+
+    async def faults(self) -> Sequence[LedgerRow]:
+        """The whole fault ledger, oldest first."""
+
+    async def damages(self) -> Sequence[str]:
+        """What is wrong with the store as a whole, a sentence each; empty when nothing is."""
 
 
 class Clock(Protocol):

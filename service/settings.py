@@ -60,8 +60,10 @@ class Settings(BaseSettings):
     nats_url: Hidden | None = Field(None, description="NATS between replicas; without it they look twice a second")
     nats_credentials_file: Path | None = Field(None, description="NATS credentials (.creds)")
     sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
+    admin_socket: Path | None = Field(None, description="socket of the admin commands; the database with .admin behind")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
+    traces: bool = Field(default=False, description="send OpenTelemetry traces as the OTEL_* variables say")
     drain_seconds: float = Field(5.0, ge=0, le=300, description="how long to keep accepting after SIGTERM")
     widest_stamp_ms: int = Field(100, ge=1, le=1000, description="a wider stamp across a deadline proves nothing")
     charge_tolerance_ms: int = Field(1000, ge=1, le=10_000, description="how exactly a bank charge must be known")
@@ -86,6 +88,17 @@ class Settings(BaseSettings):
         if self.tls_certificate is None:
             return None
         return HEALTH_PORT if self.health_port is None else self.health_port
+
+    @property
+    def own_address(self) -> str:
+        """Where this machine reaches the service: the address it listens on, or the loopback one if that is any."""
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  compared with, not listened on
+        return loopback.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
+
+    @property
+    def admin_path(self) -> Path:
+        """Where the admin commands reach a running service."""
+        return self.admin_socket or self.database.with_name(f"{self.database.name}.admin")
 
     @field_validator("host")
     @classmethod

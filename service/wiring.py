@@ -1,11 +1,11 @@
-"""Which adapters this process uses, and the order in which it starts and stops. The only module that names adapters."""
+"""Which adapters this process uses, and the order in which it starts and stops."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from socket import gethostname
 
@@ -19,8 +19,10 @@ from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.measured_store import MeasuredStore
 from service.metrics import Metrics
-from service.ports import Bus, LedgerRow, Store, StoreUnavailableError
+from service.ports import Bus, Store, StoreUnavailableError
+from service.rpc.admin_server import AdminServer
 from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
+from service.rpc.edge import Tracing
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
 from service.rpc.platform import Claims, Platform
@@ -29,11 +31,10 @@ from service.rpc.server import GrpcServer
 from service.rpc.tls import secure_door
 from service.settings import Settings
 from service.store.postgres import PostgresStore
-from service.store.postgres import stored_faults as read_postgres_faults
 from service.store.postgres_link import NotReadyError
 from service.store.postgres_schema import migrate as migrate_postgres
 from service.store.sealing import seal_from
-from service.store.sqlite import SqliteStore, read_faults, reseal
+from service.store.sqlite import SqliteStore
 from service.system.chance import SystemEntropy
 from service.system.store_time import StoreTime
 from service.system.time import ANCHOR_KEY, anchor, service_time
@@ -63,12 +64,12 @@ class Backend:
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[Service]:
-    """Run the whole service; leaving the context drains and stops it."""
-    metrics = Metrics()
-    backend = _on_sqlite(settings, metrics) if settings.database_url is None else _on_postgres(settings, metrics)
-    async with backend as behind:
-        service = Service(settings, behind, metrics)
+async def serving(settings: Settings, *, asked_to_stop: asyncio.Event | None = None) -> AsyncIterator[Service]:
+    """Run the whole service; leaving the context drains and stops it. `asked_to_stop` is set when an operator asks."""
+    metrics, stop = Metrics(), asked_to_stop or asyncio.Event()
+    is_alone = settings.database_url is None
+    async with _on_sqlite(settings, metrics) if is_alone else _on_postgres(settings, metrics, stop) as behind:
+        service = Service(settings, behind, metrics, stop)
         try:
             await service.start()
         except StoreUnavailableError as error:
@@ -80,15 +81,8 @@ async def serving(settings: Settings) -> AsyncIterator[Service]:
 
 
 async def migrate(settings: Settings) -> Sequence[str]:
-    """Bring the schema of PostgreSQL up to date; what was applied. Raises NotReadyError; SQLite does it at start."""
+    """Bring the schema of PostgreSQL up to date; what was applied. Raises StoreOpenError; SQLite does it at start."""
     return () if settings.database_url is None else await migrate_postgres(settings.database_url)
-
-
-async def stored_faults(settings: Settings) -> Sequence[LedgerRow]:
-    """Every row of the fault ledger, also while the service runs. Raises StoreUnavailableError."""
-    if settings.database_url is None:
-        return read_faults(settings.database)
-    return await read_postgres_faults(settings.database_url)
 
 
 @asynccontextmanager
@@ -107,9 +101,9 @@ async def _on_sqlite(settings: Settings, metrics: Metrics) -> AsyncIterator[Back
 
 
 @asynccontextmanager
-async def _on_postgres(settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
+async def _on_postgres(settings: Settings, metrics: Metrics, stop: asyncio.Event) -> AsyncIterator[Backend]:
     """A database that replicas share; its clock; NATS between them if there is one."""
-    store = await _opened(settings)
+    store = await _opened(settings, stop)
     bus = _bus(settings, metrics)
     clock = StoreTime(store.service_ns)
     sampling = asyncio.create_task(clock.run())
@@ -125,7 +119,7 @@ async def _on_postgres(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         await store.close()
 
 
-async def _opened(settings: Settings) -> PostgresStore:
+async def _opened(settings: Settings, stop: asyncio.Event) -> PostgresStore:
     """The store, as soon as it can be used; until then each attempt says what is missing."""
     assert settings.database_url is not None
     assert settings.sealing_key_file is not None, "checked with the settings"
@@ -141,7 +135,9 @@ async def _opened(settings: Settings) -> PostgresStore:
             )
         except NotReadyError as error:
             get_logger().warning("store_not_ready", problem=str(error))
-        await asyncio.sleep(retry_seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), retry_seconds)
+            raise NotReadyError("it was asked to stop before its database could be used")
         retry_seconds = min(2 * retry_seconds, LAST_RETRY_SECONDS)
 
 
@@ -160,25 +156,15 @@ def _bus(settings: Settings, metrics: Metrics) -> PollingBus:
     return NatsBus(settings.nats_url, settings.nats_credentials_file, report)
 
 
-def sealed_anew(settings: Settings) -> int:
-    """Seal what is stored with the first key of the key file, while no service runs; how many rows it was.
-
-    Raises RuntimeError, whose text is for the operator.
-    """
-    if settings.database_url is not None:
-        raise NotReadyError("reseal works on a SQLite file; in PostgreSQL older keys must stay in the key file")
-    return reseal(settings.database, key_file=settings.sealing_key_file)
-
-
 class Service:
     """The core on its adapters, and the edges in front of it."""
 
-    def __init__(self, settings: Settings, behind: Backend, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, behind: Backend, metrics: Metrics, asked_to_stop: asyncio.Event) -> None:
         self.drain_seconds = settings.drain_seconds
+        self._asked_to_stop = asked_to_stop
         self._metrics = metrics
-        self._metrics.process.show_resources()
-        self._metrics.clock.skew.set_function(lambda: (behind.now_ns() - time.time_ns()) / 1e9)
-        store = MeasuredStore(behind.store, self._metrics.store, behind.now_ns)
+        _show_process(metrics, behind.now_ns)
+        store = MeasuredStore(behind.store, metrics.store, behind.now_ns)
         self._is_shared = behind.bus.poll_seconds is not None
         self._core = Core(
             settings,
@@ -190,34 +176,37 @@ class Service:
             metrics=self._metrics,
             shuffle=fair_order,
         )
-        handlers = MatchService(
+        self._tracing = _tracing() if settings.traces else None
+        host = _bracketed(settings.host)
+        health = settings.plain_health_port
+        self._grpc = GrpcServer(
+            f"{host}:{settings.port}",
+            self._handlers(settings, store),
+            self._core.clock,
+            self._metrics,
+            credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
+            health_address=None if health is None else f"{host}:{health}",
+            connection_streams=settings.connection_streams,
+            tracing=self._tracing,
+        )
+        self._admin = self._admin_server(settings)
+        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
+        self._watching: asyncio.Task[None] | None = None
+        if settings.reflection:
+            self._grpc.offer_reflection()
+        metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
+        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
+        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
+
+    def _handlers(self, settings: Settings, store: Store) -> MatchService:
+        """The players' service."""
+        return MatchService(
             matches=self._core.matches,
             gatekeeper=self._gatekeeper(settings, store),
             renderer=Renderer(),
             clock=self._core.clock,
             store=store,
             metrics=self._metrics,
-        )
-        self._grpc = self._door(settings, handlers)
-        if settings.reflection:
-            self._grpc.offer_reflection()
-        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
-        self._watching: asyncio.Task[None] | None = None
-        metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
-        host = _host(settings)
-        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
-        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
-
-    def _door(self, settings: Settings, handlers: MatchService) -> GrpcServer:
-        host, health = _host(settings), settings.plain_health_port
-        return GrpcServer(
-            f"{host}:{settings.port}",
-            handlers,
-            self._core.clock,
-            self._metrics,
-            credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
-            health_address=None if health is None else f"{host}:{health}",
-            connection_streams=settings.connection_streams,
         )
 
     def _gatekeeper(self, settings: Settings, store: Store) -> Gatekeeper:
@@ -241,10 +230,13 @@ class Service:
                 await self._fetched_keys.start()
             live = await self._core.start()
             await self._grpc.start()
+            if self._admin is not None:
+                await self._admin.start()
             if self._is_shared:
                 self._watching = asyncio.create_task(self._clock_watch.run())
         except BaseException:
             await self._grpc.stop(0)
+            await self._stop_admin()
             self._stop_fetching()
             self._core.release()
             self._metrics.stop()
@@ -262,6 +254,24 @@ class Service:
         self.drain_seconds = 0.0
         self._core.hurry()
 
+    def _admin_server(self, settings: Settings) -> AdminServer | None:
+        """The admin socket; without one that was asked for the service does not start. Raises RuntimeError."""
+        try:
+            return AdminServer(settings.admin_path, self._core.matches, drain=self._asked_to_drain)
+        except RuntimeError:
+            if settings.admin_socket is not None:
+                raise
+            get_logger().warning("no_admin_socket")
+            return None
+
+    def _asked_to_drain(self) -> float:
+        self._asked_to_stop.set()
+        return self.drain_seconds
+
+    async def _stop_admin(self) -> None:
+        if self._admin is not None:
+            await self._admin.stop()
+
     def _stop_fetching(self) -> None:
         if self._fetched_keys is not None:
             self._fetched_keys.stop()
@@ -272,14 +282,31 @@ class Service:
         if self._watching is not None:
             self._watching.cancel()
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
+        await self._stop_admin()
         self._stop_fetching()
         self._metrics.stop()
+        if self._tracing is not None:
+            await self._tracing.close()
         get_logger().info("drained", suspended_matches=suspended)
 
 
-def _host(settings: Settings) -> str:
-    """The host as it stands in an address."""
-    return f"[{settings.host}]" if ":" in settings.host else settings.host
+def _show_process(metrics: Metrics, now_ns: Callable[[], int]) -> None:
+    """What only a real process has: resources, and a wall clock beside its service time."""
+    metrics.process.show_resources()
+    metrics.clock.skew.set_function(lambda: (now_ns() - time.time_ns()) / 1e9)
+
+
+def _tracing() -> Tracing:
+    """OpenTelemetry, which is an extra. Raises RuntimeError without it."""
+    try:
+        from service.rpc.otel import Otel  # noqa: PLC0415  only who asks for it needs it
+    except ImportError as error:
+        raise RuntimeError("SPECBID_TRACES needs the extra: pip install 'spectacular-bid[otel]'") from error
+    return Otel()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _rates(settings: Settings) -> Rates:

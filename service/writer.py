@@ -209,7 +209,12 @@ class MatchWriter:
         metrics = self._services.metrics
         metrics.game.decided(order.command, record.refusal)
         metrics.timing.judged(record.receipt, accepted=record.refusal is None)
-        metrics.timing.committed({"match_id": self._match_id}, record.receipt.arrival, instants)
+        example = {"match_id": self._match_id}
+        if order.trace is not None:
+            outcome = "accepted" if record.refusal is None else record.refusal.reason.name.lower()
+            order.trace.end(self._match_id, outcome, instants.committed_ns, instants.marks())
+            example["trace_id"] = order.trace.trace_id
+        metrics.timing.committed(example, record.receipt.arrival, instants)
 
     def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
         """An abort that no row of the ledger speaks for is proven by the command's own stamp: that becomes a row."""
@@ -296,4 +301,6 @@ class MatchWriter:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)
         assert record is not None
         self._services.metrics.game.repeated()
+        if order.trace is not None:
+            order.trace.end(self._match_id, "repeated", self._services.clock.now_ns(), {})
         return Done(await self.state(), record, repeated=True)

@@ -49,7 +49,7 @@ def test_every_event_is_documented_with_its_level_and_fields() -> None:
 def test_every_field_is_harmless_and_every_harmless_field_is_used() -> None:
     """What is not on the list is withheld; what is on it for nothing would let something through one day."""
     always = {"event", "level", "timestamp"}
-    of_an_order = {"match_id", "seat", "command", "command_id", "trace_id"}
+    of_an_order = {"match_id", "version", "seat", "command", "command_id", "trace_id"}
     assert {field for _, _, fields in documented() for field in fields} | always | of_an_order == logs.HARMLESS
 
 

@@ -120,6 +120,7 @@ BAD = [
     (adapters_named_outside_the_wiring, "service/matches.py", "from .rpc.codec import command"),
     (adapters_named_outside_the_wiring, "service/rpc/bad.py", "from service.web import page"),
     (wiring_named_outside_main, "service/matches.py", "from service import wiring"),
+    (wiring_named_outside_main, "service/admin.py", "from service import tools"),
     (clients_that_know_the_service, "clients/python/spectacularbid/client/bad.py", "import engine.tiles"),
     (overlong, "engine/bad.py", "def f():\n" + "    pass\n" * FUNCTION_LINES),
     (overlong, "engine/bad.py", "\n" * (MODULE_LINES + 1)),

@@ -23,6 +23,10 @@ class Instants(NamedTuple):
     decided_ns: int
     committed_ns: int
 
+    def marks(self) -> dict[str, int]:
+        """The same for a trace: its turn came, and it was decided."""
+        return {"begun": self.begun_ns, "decided": self.decided_ns}
+
 
 class TimingMetrics:
     """Where the time of a command goes: the service's, and the player's."""

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -21,6 +21,21 @@ M = TypeVar("M", bound=Message)
 Context: TypeAlias = "grpc.aio.ServicerContext[Stamped[Message], bytes]"
 UnaryHandler: TypeAlias = Callable[[Stamped[M], Context], Awaitable[bytes]]
 StreamHandler: TypeAlias = Callable[[Stamped[M], Context], Awaitable[None]]
+
+
+class Tracing(Protocol):
+    """Makes calls, and the commands that come by them, parts of their callers' traces."""
+
+    def unary(self, handler: UnaryHandler[M], service: str, method: str) -> UnaryHandler[M]:
+        """A unary handler whose calls are traced."""
+
+    def stream(self, handler: StreamHandler[M]) -> StreamHandler[M]:
+        """A stream whose commands are traced."""
+
+    async def close(self) -> None:
+        """Send what is left."""
+
+
 _GO_CODES = {
     code: "".join(word.capitalize() for word in code.name.split("_")).replace("Cancelled", "Canceled")
     for code in grpc.StatusCode

@@ -27,6 +27,7 @@ from service.rpc.statuses import (
 )
 from service.rpc.streams import Answer, Outbox, Presenter
 from service.rpc.wire import SubMessage
+from service.tracing import begin_command
 from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 
@@ -65,6 +66,7 @@ def order_of(credential: Credential, fields: requests.CommandFields, arrival: Ar
         body_hash=fields.body_hash,
         expected_version=fields.expected_version,
         entropies=entropies,
+        trace=begin_command(type(fields.command).__name__, arrival.latest_ns),
     )
 
 

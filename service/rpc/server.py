@@ -16,7 +16,7 @@ from service.metrics.grpc import CallType
 from service.ports import Clock
 from service.rpc import edge, rules_service
 from service.rpc.arrival import stamping
-from service.rpc.edge import StreamHandler, UnaryHandler
+from service.rpc.edge import StreamHandler, Tracing, UnaryHandler
 from service.rpc.health_service import HealthService
 from service.rpc.match_service import MatchService
 from service.rpc.time_service import TimeService
@@ -67,6 +67,7 @@ class GrpcServer:
         credentials: grpc.ServerCredentials | None = None,
         health_address: str | None = None,
         connection_streams: int = CONNECTION_STREAMS,
+        tracing: Tracing | None = None,
     ) -> None:
         """With `credentials` the port takes TLS only; `health_address` is for health alone, in plaintext."""
         options = (*OPTIONS, ("grpc.max_concurrent_streams", connection_streams))
@@ -78,7 +79,7 @@ class GrpcServer:
             rules_service_pb2.DESCRIPTOR.services_by_name["RulesService"],
             time_service_pb2.DESCRIPTOR.services_by_name["TimeService"],
         )
-        matches, rules, time = (_Adapter(service, clock, metrics) for service in self._services)
+        matches, rules, time = (_Adapter(service, clock, metrics, tracing) for service in self._services)
         _serve_matches(matches, match_service)
         rules.unary("GetRules", rules_service_pb2.GetRulesRequest, rules_service.get_rules)
         time.unary("Sync", time_service_pb2.SyncRequest, TimeService(clock).sync)
@@ -131,10 +132,11 @@ class GrpcServer:
 class _Adapter:
     """The gRPC method handlers of one service: deserializers that stamp, answers that are bytes already."""
 
-    def __init__(self, service: ServiceDescriptor, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, service: ServiceDescriptor, clock: Clock, metrics: Metrics, tracing: Tracing | None) -> None:
         self._service = service
         self._clock = clock
         self._metrics = metrics
+        self._tracing = tracing
         # Any: each method has a request type of its own, checked where the handler is made.
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
@@ -142,7 +144,10 @@ class _Adapter:
         """Serve a unary method."""
         metrics = self._metrics.method(self._service.full_name, name)
         read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
-        self._handlers[name] = grpc.unary_unary_rpc_method_handler(edge.unary(handler, metrics), read, write)
+        call = edge.unary(handler, metrics)
+        if self._tracing is not None:
+            call = self._tracing.unary(call, self._service.full_name, name)
+        self._handlers[name] = grpc.unary_unary_rpc_method_handler(call, read, write)
 
     def stream(self, name: str, kind: type[M], handler: StreamHandler[M]) -> None:
         """Serve a server-streaming or bidirectional method."""
@@ -151,7 +156,8 @@ class _Adapter:
         metrics = self._metrics.method(self._service.full_name, name, call_type)
         read, write = stamping(kind, self._clock, metrics.received), _as_it_is(metrics.sent)
         make = grpc.stream_stream_rpc_method_handler if bidirectional else grpc.unary_stream_rpc_method_handler
-        self._handlers[name] = make(edge.stream(handler, metrics), read, write)
+        call = edge.stream(handler, metrics)
+        self._handlers[name] = make(call if self._tracing is None else self._tracing.stream(call), read, write)
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """All of them; every method of the service must have one."""

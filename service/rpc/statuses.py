@@ -106,6 +106,8 @@ ENTROPY_NOT_MATCHING = Status(
 NOT_OVER = Status(
     grpc.StatusCode.FAILED_PRECONDITION, "MATCH_NOT_OVER", "the deal is proven when the match is over, not before"
 )
+NO_SUCH_MATCH = Status(grpc.StatusCode.NOT_FOUND, "NO_SUCH_MATCH", "there is no match with this id")
+MATCH_OVER = Status(grpc.StatusCode.FAILED_PRECONDITION, "MATCH_OVER", "the match is over already")
 SLOW_READER = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER", "the stream was not read for too long", retry=True
 )

@@ -12,6 +12,8 @@ from enum import Enum
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from service.ports import DamagedError
+
 T = TypeVar("T")
 J = TypeVar("J", bool, int, str)
 Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
@@ -20,7 +22,7 @@ TAG: Final = "t"
 """The key that says which form an object has, where there is a choice."""
 
 
-class StoredFormatError(Exception):
+class StoredFormatError(DamagedError):
     """A stored text is not what this version writes: damaged, or from a newer version."""
 
 

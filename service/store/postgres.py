@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from engine.events import Step
@@ -218,16 +217,6 @@ class PostgresStore:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreUnavailableError("the store is closed")
-
-
-async def stored_faults(dsn: Secret[str]) -> Sequence[LedgerRow]:
-    """The whole fault ledger. Raises StoreUnavailableError."""
-    link = Link(dsn)
-    try:
-        return await Replicas(link, "").faults(0)
-    finally:
-        with suppress(StoreUnavailableError):
-            await link.close()
 
 
 async def _require_server(connection: Connection, durability: Durability) -> None:

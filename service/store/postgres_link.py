@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from service.ports import StoreUnavailableError
+from service.ports import StoreOpenError, StoreUnavailableError
 from service.secret import Secret
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -29,7 +29,7 @@ OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError
 TROUBLE: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
-class NotReadyError(RuntimeError):
+class NotReadyError(StoreOpenError):
     """The database cannot be used yet. The text is a sentence for the operator, without its final stop."""
 
 

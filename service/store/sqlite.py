@@ -24,6 +24,7 @@ from service.ports import (
     Others,
     Peer,
     SeatRequest,
+    StoreOpenError,
     StoreUnavailableError,
 )
 from service.store import sqlite_read, sqlite_reseal
@@ -31,11 +32,9 @@ from service.store.batches import BatchThread
 from service.store.event_json import heartbeat_of, heartbeat_text
 from service.store.json_forms import StoredFormatError
 from service.store.sealing import Seal, SealingKeyError, keys_in_use, seal_from
-from service.store.sqlite_file import SqliteFile, StoreOpenError
+from service.store.sqlite_file import SqliteFile, key_path_of
 from service.store.sqlite_read import Reader
 from service.store.sqlite_write import Writer, append_write, credential_write, fault_write, meta_write, rotation_write
-
-__all__ = ["SqliteStore", "StoreOpenError", "read_faults", "reseal"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,15 +50,6 @@ MAX_READS: Final = 10_000
 """How many reads may wait or be under way before more are turned away."""
 
 
-def read_faults(path: Path) -> Sequence[LedgerRow]:
-    """The whole fault ledger of a file that a service may be using. Raises StoreUnavailableError."""
-    reader = Reader(lambda: sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
-    try:
-        return reader.read(sqlite_read.faults, 0)
-    finally:
-        reader.close()
-
-
 def reseal(path: Path, *, key_file: Path | None = None) -> int:
     """Seal everything in a file with the first of its keys, so that the others can go; how many rows it was.
 
@@ -69,17 +59,13 @@ def reseal(path: Path, *, key_file: Path | None = None) -> int:
         raise StoreOpenError(f"there is no database {path}.")
     file = SqliteFile(path, busy_timeout_ms=BUSY_TIMEOUT_MS)
     try:
-        seal = _seal_of(file, key_file or _key_path(path))
+        seal = _seal_of(file, key_path_of(path, key_file))
         with closing(file.connect(read_only=False)) as connection:
             return sqlite_reseal.reseal(connection, seal, KEY_IDS)
     except (sqlite3.Error, StoredFormatError) as error:
         raise StoreOpenError(f"{path} cannot be sealed anew: {error}.") from error
     finally:
         file.release()
-
-
-def _key_path(path: Path) -> Path:
-    return path.with_name(path.name + ".key")
 
 
 def _seal_of(file: SqliteFile, key_path: Path) -> Seal:
@@ -117,7 +103,7 @@ class SqliteStore:
         """
         file = await asyncio.to_thread(SqliteFile, path, busy_timeout_ms=busy_timeout_ms)
         try:
-            seal = _seal_of(file, key_file or _key_path(path))
+            seal = _seal_of(file, key_path_of(path, key_file))
         except BaseException:
             file.release()
             raise

@@ -9,12 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from service.ports import StoreOpenError
+
 OLDEST_SQLITE: Final = (3, 38, 0)
 """The first with everything used here: STRICT tables, unixepoch()."""
-
-
-class StoreOpenError(RuntimeError):
-    """The store cannot be opened. The text is a sentence or two for the operator."""
 
 
 class SqliteFile:
@@ -65,6 +63,16 @@ class SqliteFile:
                 connection.close()
         except sqlite3.Error as error:
             raise StoreOpenError(f"{self._path} cannot be used as the store: {error}.") from error
+
+
+def current_schema() -> int:
+    """The schema that this version of the service writes."""
+    return len(_migrations())
+
+
+def key_path_of(path: Path, key_file: Path | None) -> Path:
+    """Where the sealing key of a database is: beside it, unless another file is named."""
+    return key_file or path.with_name(f"{path.name}.key")
 
 
 def _locked(path: Path) -> int:

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
 from service.core import GRACE_SECONDS
+from service.ports import StoreUnavailableError
 from service.rpc.server import LIVENESS, READINESS, STARTUP
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.views_pb2 import STOP_REASON_SUSPENDED, MatchView
@@ -80,7 +82,7 @@ async def until_open(server: Server, streams: int) -> None:
 
 @pytest.mark.parametrize("service", [*SERVICES, *PROBES])
 async def test_a_running_server_is_healthy(server: Server, service: str) -> None:
-    """As a whole and by service."""
+    """As a whole, by service, and as each of the three probes asks."""
     assert await health(server, service) == SERVING
 
 
@@ -89,6 +91,16 @@ async def test_the_health_of_an_unknown_service_is_not_found(server: Server) -> 
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await health(server, "spectacularbid.v1.NoService")
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_store_that_is_away_changes_no_probe(tmp_path: Path) -> None:
+    """To be started again, or to get no calls, would help nobody: the store is the same for all."""
+    async with served(tmp_path / "matches.sqlite3") as server:
+        watermark = server.service._core._watermark
+        with patch.object(type(watermark._store), "beat", side_effect=StoreUnavailableError):
+            await until(lambda: server.sample("specbid_timing_failures_total", cause="store_gap") > 0)
+            probes = [*SERVICES, *PROBES]
+            assert [await health(server, probe) for probe in probes] == [SERVING] * len(probes)
 
 
 @pytest.mark.parametrize("method", ["Check", "Watch"])

@@ -149,9 +149,11 @@ async def test_what_does_not_open_the_commitment_changes_nothing(server: Server,
 async def test_entropy_without_a_commitment_is_malformed(server: Server) -> None:
     """It could have been chosen late."""
     table = await new_table(server.channel)
+    counted = server.sample("specbid_commands_total", kind="Start", outcome="invalid")
     async with changing_nothing(table):
         answer = await rejection(table.one.submit(start(E1)))
     assert (answer.code, answer.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "ENTROPY_NOT_MATCHING")
+    assert server.sample("specbid_commands_total", kind="Start", outcome="invalid") == counted + 1
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])

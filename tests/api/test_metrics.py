@@ -223,6 +223,14 @@ async def test_what_a_limit_turns_away_is_counted_under_it(tmp_path: Path, monke
         assert shed(server, "line") == shed(server, "unanswered") == shed(server, "creates") == 0
 
 
+async def test_a_header_that_claims_a_time_of_arrival_is_counted(fresh: Server) -> None:
+    """It has no effect, but somebody tries."""
+    table = await new_table(fresh.channel)
+    request, forged = table.one.request(START), ("x-request-start", "0")
+    await table.one.stub.SubmitCommand(request, metadata=(*table.one.metadata, forged))
+    assert fresh.sample("specbid_forged_arrival_headers_total") == 1
+
+
 async def test_a_round_and_a_match_that_end_are_counted_by_how(fresh: Server) -> None:
     """And by how long the match took."""
     table = await new_table(fresh.channel, start=True)

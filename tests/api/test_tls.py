@@ -74,14 +74,16 @@ async def test_a_match_is_played_over_tls_and_in_plaintext_nothing(tmp_path: Pat
 
 
 async def test_health_is_answered_in_plaintext_beside_it_and_nothing_else(tmp_path: Path) -> None:
-    """For a kubelet, which has no certificate of ours."""
+    """For a kubelet, which has no certificate of ours; under every name that it may ask for."""
     async with served(tmp_path / "m.sqlite3", chosen=tls(tmp_path)) as server:
         address = server.service.addresses.health
         assert address is not None
         async with grpc.aio.insecure_channel(address) as channel:
             check: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
-            answer = health_pb2.HealthCheckResponse.FromString(await check(b""))
-            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            for name in ("", "startup", "readiness", "liveness", "spectacularbid.v1.MatchService"):
+                asked = health_pb2.HealthCheckRequest(service=name).SerializeToString()
+                answer = health_pb2.HealthCheckResponse.FromString(await check(asked))
+                assert answer.status == health_pb2.HealthCheckResponse.SERVING
             assert await failure(channel) is grpc.StatusCode.UNIMPLEMENTED
         async with channel_to(server) as channel:
             check = channel.unary_unary("/grpc.health.v1.Health/Check")

@@ -39,7 +39,7 @@ groups:
   - name: game
     rules:
       - alert: TimingFailure
-        expr: increase(specbid_timing_faults_total[5m]) > 0
+        expr: increase(specbid_timing_failures_total[5m]) > 0
         annotations:
           summary: "{{ $labels.pod }}: {{ $value }} faults"
 """

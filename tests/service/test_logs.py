@@ -21,6 +21,7 @@ from service.matches import NewMatch
 from service.ports import Append
 from service.secret import Secret
 from tests.support.ports import MemoryStore, Process
+from tests.support.server import sample_of
 from tests.support.virtual_matches import MATCH_ID, legal_command, order, started
 from tests.support.virtual_time import in_virtual_time
 
@@ -92,12 +93,13 @@ def test_a_secret_shows_itself_only_when_asked() -> None:
 def test_a_line_says_which_command_it_is_about(lines: io.StringIO) -> None:
     """Bound once, where the command is carried out; a field of the call itself comes first."""
     command = PlayerOrder(Pass(), Arrival.at(1), Seat.TWO, Audience.SEAT_TWO, "an-id", b"")
-    known = logs.about.set(("m", command))
+    known = logs.about.set(("m", 7, command))
     logs.get_logger().warning("timing_fault", match_id=None, cause="c")
     logs.about.reset(known)
     facts = logged(lines)
-    assert {name: facts[name] for name in ("match_id", "command", "command_id", "seat", "cause")} == {
+    assert {name: facts[name] for name in ("match_id", "version", "command", "command_id", "seat", "cause")} == {
         "match_id": None,
+        "version": 7,
         "command": "Pass",
         "command_id": "an-id",
         "seat": 2,
@@ -133,8 +135,11 @@ async def test_whatever_is_logged_while_a_command_is_carried_out_names_it() -> N
                 await match.enter(sent.arrival, sent).done
             logs.get_logger().info("serving")
     failed = next(entry for entry in entries if entry["event"] == "command_failed")
-    assert (failed["match_id"], failed["command_id"], failed["seat"]) == (MATCH_ID, sent.command_id, 1)
+    assert (failed["match_id"], failed["version"]) == (MATCH_ID, 3)
+    assert (failed["command_id"], failed["seat"]) == (sent.command_id, 1)
     assert failed["command"] == type(command).__name__
+    counted = {"kind": failed["command"], "outcome": "internal_error"}
+    assert sample_of(process.metrics.registry, "specbid_commands_total", **counted) == 1
     assert "command_id" not in entries[-1]
 
 

@@ -11,6 +11,7 @@ from engine.view import Audience
 from service import matches as matches_module
 from service.matches import CannotJoinError, NewMatch, invite_hash, token_hash
 from service.ports import StoreUnavailableError
+from service.writer import UnknownMatchError
 from tests.support.players import new_id
 from tests.support.ports import MemoryStore, Process
 from tests.support.virtual_matches import MATCH_ID, log_of, seated, settled, started, state_of
@@ -207,3 +208,51 @@ async def test_leaving_before_the_start_ends_a_match_and_afterwards_does_not(sea
     async with Process.running(started()) as process:
         assert (await process.matches.leave(MATCH_ID, seat)).refusal is not None
         assert state_of(process).result is None
+
+
+WHY = "the players agreed to start anew"
+
+
+@in_virtual_time
+async def test_an_operator_aborts_a_match_once() -> None:
+    """In whatever phase. When the answer of the store is lost, a repeat says that it is over already."""
+    for store in (seated(), started(), settled()):
+        async with Process.running(store) as process:
+            store.lost_answers = 1
+            with pytest.raises(StoreUnavailableError):
+                await process.matches.abort(MATCH_ID, WHY)
+            assert (await process.matches.abort(MATCH_ID, WHY)).refusal is not None
+            (aborted,) = (event for step in log_of(process) for event in step if isinstance(event, ev.MatchAborted))
+            assert (aborted.reason, aborted.evidence) == (ev.AbortReason.OPERATOR, WHY)
+
+
+@in_virtual_time
+async def test_an_operator_aborts_a_match_whose_clocks_stand() -> None:
+    """A planned stop has begun."""
+    async with Process.running(started()) as process:
+        await process.matches.suspend()
+        assert (await process.matches.abort(MATCH_ID, WHY)).refusal is None
+        assert isinstance(state_of(process).result, ev.MatchAborted)
+
+
+@in_virtual_time
+async def test_an_operator_does_not_undo_a_loss_on_time() -> None:
+    """What was due first is settled first, although the abort finds it unsettled."""
+    async with Process.running(started()) as process:
+        due_ns = process.store.due[MATCH_ID][0]
+        assert due_ns is not None
+        await asyncio.sleep((due_ns - process.core.clock.now_ns()) / 1e9)
+        assert state_of(process).result is None
+        assert (await process.matches.abort(MATCH_ID, WHY)).refusal is not None
+        result = state_of(process).result
+        assert isinstance(result, ev.MatchWon)
+        assert result.reason is ev.WinReason.TIME
+
+
+@in_virtual_time
+async def test_an_operator_cannot_abort_what_does_not_exist() -> None:
+    """And nothing is written."""
+    async with Process.running() as process:
+        with pytest.raises(UnknownMatchError):
+            await process.matches.abort(MATCH_ID, WHY)
+        assert process.store.logs == {}

@@ -37,6 +37,10 @@ GOOD = [
     ("LOG_FORMAT", "console", "log_format", "console"),
     ("DRAIN_SECONDS", "0.5", "drain_seconds", 0.5),
     ("REFLECTION", "true", "reflection", True),
+    ("ADMIN_SOCKET", "/run/bid/admin", "admin_path", Path("/run/bid/admin")),
+    ("DATABASE", "data/m.sqlite3", "admin_path", Path("data/m.sqlite3.admin")),
+    ("HOST", "127.0.0.9", "own_address", "127.0.0.9"),
+    ("HOST", "::1", "own_address", "[::1]"),
 ]
 
 
@@ -236,3 +240,9 @@ def test_variables_of_other_programs_are_left_alone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PORT", "wrong")
     monkeypatch.setenv("SPECBID_UNKNOWN", "anything")
     assert load_settings() == Settings()
+
+
+@pytest.mark.parametrize(("listens", "reached"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("10.1.2.3", "10.1.2.3")])  # noqa: S104
+def test_whoever_listens_everywhere_is_reached_on_the_loopback_address(listens: str, reached: str) -> None:
+    """For the health check on the same machine."""
+    assert Settings().model_copy(update={"host": listens}).own_address == reached

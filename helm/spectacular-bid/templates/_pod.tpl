@@ -47,6 +47,8 @@
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
+- name: SPECBID_ADMIN_SOCKET
+  value: /tmp/admin.sock
 - name: SPECBID_REFLECTION
   value: {{ .Values.reflection | quote }}
 {{- end -}}
@@ -102,6 +104,7 @@ SPECBID_COMMANDS_PER_SECOND: {{ int .commandsPerSecond | quote }}
 SPECBID_READS_PER_SECOND: {{ int .readsPerSecond | quote }}
 SPECBID_CREATES_PER_SECOND: {{ int .createsPerSecond | quote }}
 SPECBID_SPECTATOR_STREAMS: {{ int .spectatorStreams | quote }}
+SPECBID_CONNECTION_STREAMS: {{ int .connectionStreams | quote }}
 {{- end }}
 {{- with .Values.timing }}
 SPECBID_WIDEST_STAMP_MS: {{ int .widestStampMs | quote }}

@@ -4,7 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from service.store.sqlite import SqliteStore, StoreOpenError
+from service.ports import StoreOpenError
+from service.store.sqlite import SqliteStore
 from tests.support.store import creation, move, outcome
 
 MATCHES = 8

@@ -12,11 +12,11 @@ from engine import events as ev
 from engine.deal import deal
 from engine.seats import PerSeat, Seat
 from engine.tiles import DOUBLE_SIX, Tile
-from service.ports import Append, DealSecrets
+from service.ports import Append, DealSecrets, StoreOpenError
 from service.store.json_forms import StoredFormatError
 from service.store.sealed_steps import HIDDEN, sealed_step_of, sealed_step_text
 from service.store.sealing import KEY_BYTES, Seal, SealingKeyError, seal_from
-from service.store.sqlite import SqliteStore, StoreOpenError, reseal
+from service.store.sqlite import SqliteStore, reseal
 from tests.support.server import run_command
 from tests.support.store import creation
 

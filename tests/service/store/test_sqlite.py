@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from engine.view import Audience
-from service.ports import StoreUnavailableError, VersionConflictError
+from service.ports import StoreOpenError, StoreUnavailableError, VersionConflictError
 from service.store.json_forms import StoredFormatError
-from service.store.sqlite import SqliteStore, StoreOpenError
+from service.store.sqlite import SqliteStore
 from tests.support.store import CREATED, creation, move, outcome, turn
 from tests.support.tidy import ROOT
 
