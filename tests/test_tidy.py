@@ -92,11 +92,12 @@ def test_the_locks_pin_every_dependency() -> None:
         for name, group in project["dependency-groups"].items()
     }
     locks = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".locks").glob("*.txt")}
-    apart = {name: groups.pop(name) for name in ("ops", "helm")}
+    apart = {name: groups.pop(name) for name in ("ops", "helm", "services")}
     assert unlocked(runtime, locks["run"]) == []
     assert unlocked([*runtime, *chain(*groups.values()), *project["build-system"]["requires"]], locks["dev"]) == []
     assert unlocked([*runtime, *groups["test"], *apart["ops"]], locks["ops"]) == []
     assert unlocked(apart["helm"], locks["helm"]) == []
+    assert unlocked(apart["services"], locks["services"]) == []
 
 
 BAD = [

@@ -94,16 +94,14 @@ def _check_verdict(truth: Truth, story: Story, base: int, written: Written | Non
     assert fields is not None
     state = story.state(base)
     request = request_for(state, record.sender, fields, record.receipt.arrival)
-    now_ns, deal = _arguments(change.events)
+    now_ns, deal = arguments_of(change.events)
     ruling = decide(state, request, now_ns=now_ns, deal=deal, evidence=Evidence(story.faults_for(written)))
     stored = (change.events, record.refusal, record.receipt.verdict)
-    if stored != (ruling.events, ruling.refusal, ruling.verdict) and not _differs_in_words(
-        ruling.events, change.events
-    ):
+    if stored != (ruling.events, ruling.refusal, ruling.verdict) and not differs_in_words(ruling.events, change.events):
         truth.violated("a verdict follows from stored rows", f"{story.match_id} v{base} {stored} is not {ruling}")
 
 
-def _arguments(events: ev.Step) -> tuple[int, tuple[Tile, ...]]:
+def arguments_of(events: ev.Step) -> tuple[int, tuple[Tile, ...]]:
     """The instant and the deal with which a step was decided, read from the step."""
     now_ns = 0
     deal: tuple[Tile, ...] = ()
@@ -120,7 +118,7 @@ def _arguments(events: ev.Step) -> tuple[int, tuple[Tile, ...]]:
     return now_ns, deal
 
 
-def _differs_in_words(one: ev.Step, other: ev.Step) -> bool:
+def differs_in_words(one: ev.Step, other: ev.Step) -> bool:
     """Both abort for a timing failure; several rows may prove it."""
     return all(len(step) == 1 and isinstance(step[0], ev.MatchAborted) for step in (one, other))
 

@@ -31,7 +31,8 @@ class NatsServer:
     def start(self) -> None:
         """Start it; when this returns it answers."""
         command = [str(BINARY), "--addr=127.0.0.1", f"--port={self.port}", *self.options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        quiet = subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
         for _ in range(500):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:

@@ -130,6 +130,12 @@ class ServerProcess:
             await self._reading
         return status
 
+    async def end(self) -> None:
+        """Kill it if it still runs."""
+        if self.process.returncode is None:
+            await self.kill()
+        await self.ended()
+
     async def started(self) -> None:
         """Wait until it serves."""
         serving = asyncio.get_running_loop().create_future()
@@ -148,23 +154,27 @@ class ServerProcess:
             serving.set_exception(AssertionError("\n".join(self.log)))
 
 
+async def launch(variables: Mapping[str, str], *, entry: str = "service") -> ServerProcess:
+    """Launches the service as a process with this environment; a Ctrl-C in the terminal does not reach it."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", entry, "serve"),
+        cwd=ROOT,
+        env=variables,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    return ServerProcess(process)
+
+
 @asynccontextmanager
 async def starting_process(database: Path, **settings: str) -> AsyncIterator[ServerProcess]:
     """Starts the service as a process on this file; leaving kills it if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "service", "serve"),
-        cwd=ROOT,
-        env=environment(database, settings),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    server = ServerProcess(process)
+    server = await launch(environment(database, settings))
     try:
         yield server
     finally:
-        if process.returncode is None:
-            await server.kill()
-        await server.ended()
+        await server.end()
 
 
 @asynccontextmanager

@@ -1,0 +1,49 @@
+"""`make chaos`: every scenario, or one by its name, through Envoy; prints the table and what was violated."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+
+from tests.chaos.table import table
+from tests.chaos.trial import SCENARIOS, Report, Scenario, run_trial
+
+MATCHES = 20
+SECONDS = 20.0
+
+
+def main() -> int:
+    """Run the scenarios one after the other; 1 when anything was violated."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("scenario", nargs="?", help="only this one, such as: SIGSTOP 2 s")
+    parser.add_argument("--matches", type=int, default=MATCHES)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long trouble is made in each")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    chosen = [one for one in SCENARIOS if arguments.scenario in (None, one.name)]
+    if not chosen:
+        parser.error("scenarios are: " + "; ".join(one.name for one in SCENARIOS))
+    reports = [_run(scenario, arguments) for scenario in chosen]
+    sys.stdout.write("\n" + table(reports))
+    return int(any(report.violations for report in reports))
+
+
+def _run(scenario: Scenario, arguments: argparse.Namespace) -> Report:
+    began = time.monotonic()
+    report = asyncio.run(
+        run_trial(
+            scenario, matches=arguments.matches, seconds=arguments.seconds, seed=arguments.seed, through_envoy=True
+        )
+    )
+    seconds = time.monotonic() - began
+    sys.stdout.write(f"{scenario.name}: {len(report.violations)} violations ({seconds:.0f} s)\n")
+    for violation in report.violations:
+        sys.stdout.write(f"  {violation}\n")
+    sys.stdout.flush()
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

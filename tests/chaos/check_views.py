@@ -1,0 +1,76 @@
+"""What must hold of all that watchers saw: never back, what the log says, and no tile that was hidden from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from google.protobuf.message import Message
+
+from engine.seats import SEATS, Seat
+from engine.tiles import Tile
+from engine.view import Audience
+from service.rpc import facts
+from service.rpc.render import Renderer
+from spectacularbid.v1 import tiles_pb2, views_pb2
+from tests.chaos.history import History, Seen
+from tests.chaos.story import Story
+
+SEAT_OF: Mapping[Audience, Seat] = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO}
+
+
+def check_views(history: History, story: Story) -> Iterator[str]:
+    """What is wrong with the updates of one match."""
+    renderer = Renderer()
+    told = {facts.event_bytes(event) for step in story.steps for event in step}
+    newest: dict[str, int] = defaultdict(int)
+    views: dict[tuple[int, Audience], bytes] = {}
+    for seen in history.seen:
+        if seen.match_id != story.match_id:
+            continue
+        version = seen.update.view.public.version
+        if version < newest[seen.watcher]:
+            yield f"views never go back: {seen.watcher} from v{newest[seen.watcher]} to v{version}"
+        newest[seen.watcher] = version
+        if not 0 < version < len(story.states):
+            yield f"a view is of a stored version: {seen.watcher} v{version}"
+            continue
+        key = version, seen.audience
+        if key not in views:
+            views[key] = renderer.view(story.match_id, story.state(version), seen.audience).data
+        if seen.update.view.SerializeToString(deterministic=True) != _canonical(views[key]):
+            yield f"a view says what is stored: {seen.watcher} v{version}"
+        if any(event.SerializeToString(deterministic=True) not in told for event in seen.update.events):
+            yield f"an event says what is stored: {seen.watcher} v{version}"
+        yield from _check_secrecy(story, seen, version)
+
+
+def _canonical(data: bytes) -> bytes:
+    return views_pb2.MatchView.FromString(data).SerializeToString(deterministic=True)
+
+
+def _check_secrecy(story: Story, seen: Seen, version: int) -> Iterator[str]:
+    """No tile in the view lies in a hand that is not the watcher's, or in the boneyard; the end shows all."""
+    state = story.state(version)
+    if state.round is None or state.result is not None or state.settlement is not None:
+        return
+    hidden = set(state.round.boneyard)
+    for seat in SEATS:
+        if SEAT_OF.get(seen.audience) is not seat:
+            hidden |= set(state.round.hands[seat])
+    if leaked := hidden & set(_tiles(seen.update.view)):
+        yield f"no hidden tile is shown: {seen.watcher} v{version} {sorted(leaked)}"
+
+
+def _tiles(message: Message) -> Iterator[Tile]:
+    """Every tile anywhere in a message."""
+    match message:
+        case tiles_pb2.Tile():
+            yield Tile(message.low, message.high)
+        case views_pb2.PlacedTile():
+            yield Tile(*sorted((message.first, message.second)))
+        case _:
+            for field, value in message.ListFields():
+                if field.message_type is not None:
+                    for part in value if field.is_repeated else (value,):
+                        yield from _tiles(part)
