@@ -1,4 +1,4 @@
-"""Where a trial takes place: a cluster with a quick clock, people at tables, and a record of all that happens."""
+"""Where a trial takes place: a fleet with a quick clock, people at tables, and a record of all that happens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import grpc
 
 from tests.chaos.history import History, Injected, now_ns
 from tests.chaos.people import Habits, Table, seat
-from tests.support.cluster import Cluster, cluster
 from tests.support.envoy import envoy
-from tests.support.replicas import Replica
+from tests.support.fleet import Fleet, Replica, fleet
 
 CHANNELS = 3
 """Ways to Envoy: connections that break apart from each other."""
@@ -27,7 +26,7 @@ STRIDE = 1_000
 class Arena:
     """One trial under way."""
 
-    cluster: Cluster
+    fleet: Fleet
     ways: Sequence[grpc.aio.Channel]
     chance: Random
     history: History = field(default_factory=History)
@@ -46,7 +45,7 @@ class Arena:
 
     def some_replica(self) -> Replica:
         """One that runs, by chance."""
-        return self.chance.choice([replica for replica in self.cluster.replicas if replica.is_running])
+        return self.chance.choice([replica for replica in self.fleet.replicas if replica.is_running])
 
     @asynccontextmanager
     async def played(self, matches: int, habits: Habits) -> AsyncIterator[None]:
@@ -75,7 +74,7 @@ class Arena:
 @asynccontextmanager
 async def arena(seed: int, *, through_envoy: bool) -> AsyncIterator[Arena]:
     """Starts one. Without Envoy people go to the replicas themselves, each time to another by chance."""
-    async with cluster(entry="tests.chaos.quick") as running:
+    async with fleet(entry="tests.chaos.quick") as running:
         ports = [replica.port for replica in running.replicas]
         if through_envoy:
             async with envoy(ports) as door, _channels([door.address] * CHANNELS) as ways:

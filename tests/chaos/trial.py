@@ -84,11 +84,11 @@ class Report:
 
 
 async def run_trial(scenario: Scenario, *, matches: int, seconds: float, seed: int, through_envoy: bool) -> Report:
-    """Run one trial on a cluster of its own."""
+    """Run one trial on a fleet of its own."""
     async with arena(seed, through_envoy=through_envoy) as ring:
         async with asyncio.timeout(seconds + ENDING_SECONDS), ring.played(matches, scenario.habits):
             await _trouble(ring, scenario, seconds)
-        stored = await rows.of_server(ring.cluster.postgres.dsn(), ring.cluster.seal)
+        stored = await rows.of_server(ring.fleet.postgres.dsn(), ring.fleet.seal)
     ring.history.apart_ns += int(scenario.steps_seconds * 1e9)
     with quick_clock():
         return Report(scenario, ring.history, stored, check(ring.history, stored))

@@ -61,7 +61,7 @@ def freeze(seconds: float) -> Trouble:
 
 async def roll(arena: Arena) -> None:
     """A rolling deploy: one replica after the other stops as planned, and another starts in its place."""
-    for replica in arena.cluster.replicas:
+    for replica in arena.fleet.replicas:
         with arena.injecting("rolling deploy"):
             status = await replica.stop()
             assert status == 0, replica.server.log
@@ -73,53 +73,53 @@ def restart_postgres(mode: str) -> Trouble:
 
     async def trouble(arena: Arena) -> None:
         with arena.injecting(f"PostgreSQL {mode} restart"):
-            await arena.cluster.restart_postgres(mode)
+            await arena.fleet.restart_postgres(mode)
 
     return trouble
 
 
 async def stop_postmaster(arena: Arena) -> None:
     """PostgreSQL lets no new session in, when a replica has just lost its sessions."""
-    link = arena.chance.choice(arena.cluster.links)
+    link = arena.chance.choice(arena.fleet.links)
     with arena.injecting("postmaster stopped"):
-        arena.cluster.signal_postmaster(signal.SIGSTOP)
+        arena.fleet.signal_postmaster(signal.SIGSTOP)
         try:
             await link.cut()
             link.mend()
             await asyncio.sleep(arena.chance.uniform(1.0, 4.0))
         finally:
-            arena.cluster.signal_postmaster(signal.SIGCONT)
+            arena.fleet.signal_postmaster(signal.SIGCONT)
 
 
 async def kill_nats(arena: Arena) -> None:
     """NATS is away for a while."""
     with arena.injecting("NATS killed"):
-        await arena.cluster.nats.kill()
+        arena.fleet.nats.kill()
         await asyncio.sleep(arena.chance.uniform(0.5, 3.0))
-        await arena.cluster.nats.start()
+        arena.fleet.nats.start()
 
 
 async def cut_off(arena: Arena) -> None:
     """A replica cannot reach the database, and does not hear that it cannot."""
     with arena.injecting("replica cut off"):
-        async with arena.chance.choice(arena.cluster.links).unplugged():
+        async with arena.chance.choice(arena.fleet.links).unplugged():
             await asyncio.sleep(arena.chance.uniform(0.5, 5.0))
 
 
 async def hold_commits(arena: Arena) -> None:
     """What a replica asks of the database is done, but it does not hear of it in time; clients hang up meanwhile."""
     with arena.injecting("commits held"):
-        async with arena.chance.choice(arena.cluster.links).holding_answers():
+        async with arena.chance.choice(arena.fleet.links).holding_answers():
             await asyncio.sleep(arena.chance.uniform(0.5, 2.5))
 
 
 async def step_the_clock(arena: Arena) -> None:
     """The wall clock of the database's machine jumps."""
     with arena.injecting("clock step"):
-        async with connected(arena.cluster.postgres.dsn()) as session:
+        async with connected(arena.fleet.postgres.dsn()) as session:
             if await session.fetchval("SELECT to_regnamespace('stepped') IS NULL"):
                 await session.execute(STEPPED_CLOCK)
-                for link in arena.cluster.links:  # new sessions, which find the clock
+                for link in arena.fleet.links:  # new sessions, which find the clock
                     await link.cut()
                     link.mend()
             await session.execute("UPDATE stepped.step SET seconds = $1 - seconds", STEP_SECONDS)
