@@ -303,4 +303,5 @@ class MatchWriter:
         self._services.metrics.game.repeated()
         if order.trace is not None:
             order.trace.end(self._match_id, "repeated", self._services.clock.now_ns(), {})
+        self.forget(older_than=record.version)  # another process may have carried it out
         return Done(await self.state(), record, repeated=True)

@@ -319,6 +319,19 @@ async def test_what_the_last_one_suspended_is_resumed_by_one_that_started_meanwh
 
 
 @in_virtual_time
+async def test_a_repeat_that_another_replica_carried_out_shows_its_effect() -> None:
+    """The state that goes with the answer is never older than the version that the answer names."""
+    rows = shared(started())
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        state = await seen_by(two)
+        sent = order(one, legal_command(state), state)
+        first = await one.matches.get(MATCH_ID).enter(sent.arrival, sent).done
+        again = await two.matches.get(MATCH_ID).enter(sent.arrival, sent).done
+        assert (again.repeated, again.record) == (True, first.record)
+        assert again.state.version == first.state.version == state.version + 1
+
+
+@in_virtual_time
 async def test_nobody_serving_for_long_is_an_outage() -> None:
     """All were killed; the next start records it with the loss of each."""
     rows = shared(started())
