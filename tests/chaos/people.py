@@ -31,7 +31,7 @@ RETRIABLE = (
 )
 """What a connection that broke, or a service that is away, may look like."""
 CONTINUE_SECONDS = 2
-START_SECONDS = 10
+START_SECONDS = 5
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from tests.chaos.people import CARELESS
 from tests.chaos.trial import Scenario, run_trial
 
 MATCHES = 4
-SECONDS = 12.0
+SECONDS = 10.0
 
 
 async def test_careless_clients_and_a_rolling_deploy_cost_no_match_its_result() -> None:
