@@ -58,9 +58,11 @@ test-postgres: setup ## test the store on older PostgreSQL too: POSTGRES_VERSION
 
 .PHONY: chaos
 SCENARIO ?=
-chaos: .venv/.services ## break replicas, PostgreSQL, NATS and networks under real matches, and check all that is left
+MATCHES ?= 20
+SECONDS ?= 20
+chaos: .venv/.services ## break replicas, PostgreSQL, NATS and networks under real matches, and check what is left
 	@$(BIN)/python -m pytest -q tests/dev
-	@$(BIN)/python -m tests.chaos $(if $(SCENARIO),"$(SCENARIO)")
+	@$(BIN)/python -m tests.chaos $(if $(SCENARIO),"$(SCENARIO)") --matches $(MATCHES) --seconds $(SECONDS)
 
 .PHONY: test-typescript
 test-typescript: ## test the TypeScript verifier (needs Node 20 and npm)
@@ -173,5 +175,5 @@ bench: setup ## measure speed
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	@rm -rf .venv .venv-ops .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	@rm -rf .venv .venv-ops .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .chaos build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,20 +6,21 @@ import argparse
 import asyncio
 import sys
 import time
+from pathlib import Path
 
 from tests.chaos.table import table
 from tests.chaos.trial import SCENARIOS, Report, Scenario, run_trial
 
-MATCHES = 20
-SECONDS = 20.0
+EVIDENCE = Path(".chaos")
+"""Where the logs of a trial with violations are left."""
 
 
 def main() -> int:
     """Run the scenarios one after the other; 1 when anything was violated."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("scenario", nargs="?", help="only this one, such as: SIGSTOP 2 s")
-    parser.add_argument("--matches", type=int, default=MATCHES)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long trouble is made in each")
+    parser.add_argument("--matches", type=int, default=20, help="how many at a time")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long trouble is made in each")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     chosen = [one for one in SCENARIOS if arguments.scenario in (None, one.name)]
@@ -41,6 +42,11 @@ def _run(scenario: Scenario, arguments: argparse.Namespace) -> Report:
     sys.stdout.write(f"{scenario.name}: {len(report.violations)} violations ({seconds:.0f} s)\n")
     for violation in report.violations:
         sys.stdout.write(f"  {violation}\n")
+    if report.violations:
+        EVIDENCE.mkdir(exist_ok=True)
+        for number, lines in enumerate(report.logs, start=1):
+            (EVIDENCE / f"{scenario.name}, replica {number}.log").write_text("\n".join(lines), encoding="utf-8")
+        sys.stdout.write(f"  what the replicas logged is in {EVIDENCE}/\n")
     sys.stdout.flush()
     return report
 

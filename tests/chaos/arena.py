@@ -12,12 +12,15 @@ from random import Random
 import grpc
 
 from tests.chaos.history import History, Injected, now_ns
-from tests.chaos.people import Habits, Table, seat
+from tests.chaos.people import START_SECONDS, Habits, Table, seat
+from tests.chaos.quick import LONGEST_DECISION_NS
 from tests.support.envoy import envoy
 from tests.support.fleet import Fleet, Replica, fleet
 
 CHANNELS = 3
 """Ways to Envoy: connections that break apart from each other."""
+ENDING_SECONDS = LONGEST_DECISION_NS / 1e9 + START_SECONDS + 15
+"""Long after the last trouble: by then every match has been lost on time, or was never started."""
 STRIDE = 1_000
 """Between the numbers of two matches at one table."""
 
@@ -49,15 +52,20 @@ class Arena:
 
     @asynccontextmanager
     async def played(self, matches: int, habits: Habits) -> AsyncIterator[None]:
-        """So many matches at a time, one after the other; leaving waits until the last ones are over for everybody."""
+        """So many matches at a time, one after the other; leaving waits until the last ones are over for everybody.
+
+        Who does not get to see the end in time goes home; the checker finds out why.
+        """
         async with asyncio.TaskGroup() as running:
-            for number in range(matches):
-                running.create_task(self._play_on(number, habits))
+            tables = [running.create_task(self._play_on(number, habits)) for number in range(matches)]
             yield
             self._closing.set()
             for table in self.tables.values():
                 for player in table.players:
                     player.is_playing = False  # so that the match is lost on time soon
+            await asyncio.wait(tables, timeout=ENDING_SECONDS)
+            for still in tables:
+                still.cancel()
 
     async def _play_on(self, number: int, habits: Habits) -> None:
         rounds = count(number, STRIDE)

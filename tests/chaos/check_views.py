@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -12,19 +13,55 @@ from engine.tiles import Tile
 from engine.view import Audience
 from service.rpc import facts
 from service.rpc.render import Renderer
-from spectacularbid.v1 import tiles_pb2, views_pb2
-from tests.chaos.history import History, Seen
+from spectacularbid.v1 import events_pb2, tiles_pb2, views_pb2
+from tests.chaos.history import History
 from tests.chaos.story import Story
 
 SEAT_OF: Mapping[Audience, Seat] = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO}
 
 
+class Capture(NamedTuple):
+    """Something that one watcher got, on a stream or with an answer."""
+
+    watcher: str
+    audience: Audience
+    view: views_pb2.MatchView
+    events: Sequence[events_pb2.Event]
+
+
 def check_views(history: History, story: Story) -> Iterator[str]:
-    """What is wrong with the updates of one match."""
+    """What is wrong with all that people were shown of one match."""
     renderer = Renderer()
     told = {facts.event_bytes(event) for step in story.steps for event in step}
-    newest: dict[str, int] = defaultdict(int)
     views: dict[tuple[int, Audience], bytes] = {}
+    yield from _check_order(history, story)
+    for capture in _captures(history, story.match_id):
+        version = capture.view.public.version
+        if not 0 < version < len(story.states):
+            yield f"a view is of a stored version: {capture.watcher} v{version}"
+            continue
+        key = version, capture.audience
+        if key not in views:
+            views[key] = renderer.view(story.match_id, story.state(version), capture.audience).data
+        if capture.view.SerializeToString(deterministic=True) != _canonical(views[key]):
+            yield f"a view says what is stored: {capture.watcher} v{version}"
+        if any(event.SerializeToString(deterministic=True) not in told for event in capture.events):
+            yield f"an event says what is stored: {capture.watcher} v{version}"
+        yield from _check_secrecy(story, capture)
+
+
+def _captures(history: History, match_id: str) -> Iterator[Capture]:
+    for seen in history.seen:
+        if seen.match_id == match_id:
+            yield Capture(seen.watcher, seen.audience, seen.update.view, seen.update.events)
+    for sent, outcome, _ in history.answered:
+        if sent.match_id == match_id:
+            who = f"answer to {sent.sender.name} of {match_id}"
+            yield Capture(who, sent.sender, outcome.view, outcome.accepted.events)
+
+
+def _check_order(history: History, story: Story) -> Iterator[str]:
+    newest: dict[str, int] = defaultdict(int)
     for seen in history.seen:
         if seen.match_id != story.match_id:
             continue
@@ -32,34 +69,24 @@ def check_views(history: History, story: Story) -> Iterator[str]:
         if version < newest[seen.watcher]:
             yield f"views never go back: {seen.watcher} from v{newest[seen.watcher]} to v{version}"
         newest[seen.watcher] = version
-        if not 0 < version < len(story.states):
-            yield f"a view is of a stored version: {seen.watcher} v{version}"
-            continue
-        key = version, seen.audience
-        if key not in views:
-            views[key] = renderer.view(story.match_id, story.state(version), seen.audience).data
-        if seen.update.view.SerializeToString(deterministic=True) != _canonical(views[key]):
-            yield f"a view says what is stored: {seen.watcher} v{version}"
-        if any(event.SerializeToString(deterministic=True) not in told for event in seen.update.events):
-            yield f"an event says what is stored: {seen.watcher} v{version}"
-        yield from _check_secrecy(story, seen, version)
 
 
 def _canonical(data: bytes) -> bytes:
     return views_pb2.MatchView.FromString(data).SerializeToString(deterministic=True)
 
 
-def _check_secrecy(story: Story, seen: Seen, version: int) -> Iterator[str]:
+def _check_secrecy(story: Story, capture: Capture) -> Iterator[str]:
     """No tile in the view lies in a hand that is not the watcher's, or in the boneyard; the end shows all."""
+    version = capture.view.public.version
     state = story.state(version)
     if state.round is None or state.result is not None or state.settlement is not None:
         return
     hidden = set(state.round.boneyard)
     for seat in SEATS:
-        if SEAT_OF.get(seen.audience) is not seat:
+        if SEAT_OF.get(capture.audience) is not seat:
             hidden |= set(state.round.hands[seat])
-    if leaked := hidden & set(_tiles(seen.update.view)):
-        yield f"no hidden tile is shown: {seen.watcher} v{version} {sorted(leaked)}"
+    if leaked := hidden & set(_tiles(capture.view)):
+        yield f"no hidden tile is shown: {capture.watcher} v{version} {sorted(leaked)}"
 
 
 def _tiles(message: Message) -> Iterator[Tile]:

@@ -15,6 +15,7 @@ HEADINGS = (
     "no result",
     "commands",
     "answers",
+    "repeats",
     "failed calls",
     "updates",
     "rows of the ledger",
@@ -40,6 +41,7 @@ def _cells(report: Report) -> Sequence[str]:
         endings["no result"],
         len({(sent.match_id, sent.command_id) for sent in history.sent}),
         len(history.answered),
+        sum(answer.outcome.repeated for answer in history.answered),
         sum(history.failures.values()),
         len(history.seen),
     )

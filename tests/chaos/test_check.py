@@ -168,6 +168,25 @@ def show_the_opponents_hand(history: History, _: Stored) -> None:
     history.seen[at] = history.seen[at]._replace(update=theirs.update)
 
 
+def answer_with_the_opponents_hand(history: History, _: Stored) -> None:
+    held = {
+        (seen.match_id, seen.update.view.public.version): seen
+        for seen in history.seen
+        if seen.audience is Audience.SEAT_TWO and seen.update.view.own.hand
+    }
+    at, theirs = next(
+        (at, held[answer.sent.match_id, answer.outcome.view.public.version])
+        for at, answer in enumerate(history.answered)
+        if answer.sent.sender is Audience.SEAT_ONE
+        and (answer.sent.match_id, answer.outcome.view.public.version) in held
+    )
+    answer = history.answered[at]
+    outcome = type(answer.outcome)()
+    outcome.CopyFrom(answer.outcome)
+    outcome.view.CopyFrom(theirs.update.view)
+    history.answered[at] = answer._replace(outcome=outcome)
+
+
 def stop_a_watch_early(history: History, _: Stored) -> None:
     last = history.seen[-1]
     history.seen[:] = [
@@ -252,7 +271,7 @@ TAMPERED: dict[str, tuple[Tampering, ...]] = {
     "a stamp holds the true arrival": (accept_by_another_stamp,),
     "views never go back": (show_an_older_view,),
     "a view says what is stored": (show_another_balance, show_the_opponents_hand),
-    "no hidden tile is shown": (show_the_opponents_hand,),
+    "no hidden tile is shown": (show_the_opponents_hand, answer_with_the_opponents_hand),
     "a watch ends at the final version": (stop_a_watch_early,),
     "a loss on time is at its deadline": (lose_before_the_deadline,),
     "the clock's doing follows from stored rows": (lose_before_the_deadline, abort_without_a_row),

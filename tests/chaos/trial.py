@@ -13,16 +13,15 @@ from tests.chaos import rows, troubles
 from tests.chaos.arena import Arena, arena
 from tests.chaos.check import check
 from tests.chaos.history import History, Stored
-from tests.chaos.people import CAREFUL, CARELESS, START_SECONDS, Habits
-from tests.chaos.quick import LONGEST_DECISION_NS, quick_clock
+from tests.chaos.people import CAREFUL, CARELESS, Habits
+from tests.chaos.quick import quick_clock
 from tests.chaos.troubles import Trouble
 
 PAUSE_SECONDS = (0.3, 2.0)
 """From one trouble to the next."""
-ENDING_SECONDS = LONGEST_DECISION_NS / 1e9 + START_SECONDS + 30
-"""Long after the last trouble: by then every match has been lost on time, or was never started."""
 LATE = Habits(aims_at_the_deadline=0.3, lets_it_pass=0.15)
 """Players to whom the deadline matters."""
+DOUBLE = Habits(sends_twice=1.0)
 RASH = Habits(hangs_up=0.3, aims_at_the_deadline=0.1)
 
 
@@ -39,6 +38,7 @@ class Scenario:
 
 SCENARIOS = (
     Scenario("careless clients", (troubles.nothing,), CARELESS),
+    Scenario("every command to two replicas at once", (troubles.nothing,), DOUBLE),
     Scenario("rolling deploy (SIGTERM)", (troubles.roll,), LATE),
     Scenario("NATS killed", (troubles.kill_nats,)),
     Scenario("kill -9 at random", (troubles.kill,)),
@@ -71,6 +71,8 @@ class Report:
     history: History
     stored: Stored
     violations: Sequence[str]
+    logs: Sequence[Sequence[str]]
+    """What the process of each replica that ran last has written."""
 
     @property
     def endings(self) -> Counter[str]:
@@ -86,12 +88,13 @@ class Report:
 async def run_trial(scenario: Scenario, *, matches: int, seconds: float, seed: int, through_envoy: bool) -> Report:
     """Run one trial on a fleet of its own."""
     async with arena(seed, through_envoy=through_envoy) as ring:
-        async with asyncio.timeout(seconds + ENDING_SECONDS), ring.played(matches, scenario.habits):
+        async with ring.played(matches, scenario.habits):
             await _trouble(ring, scenario, seconds)
         stored = await rows.of_server(ring.fleet.postgres.dsn(), ring.fleet.seal)
+    logs = [replica.server.log for replica in ring.fleet.replicas]
     ring.history.apart_ns += int(scenario.steps_seconds * 1e9)
     with quick_clock():
-        return Report(scenario, ring.history, stored, check(ring.history, stored))
+        return Report(scenario, ring.history, stored, check(ring.history, stored), logs)
 
 
 async def _trouble(ring: Arena, scenario: Scenario, seconds: float) -> None:
