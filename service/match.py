@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from engine.clock import Arrival
@@ -29,6 +30,8 @@ class Match:
         self._writer = MatchWriter(match_id, services)
         self._line = Line(lambda: services.metrics.process.shed(Limit.LINE))
         self._works = False
+        self._reaching: asyncio.Future[None] | None = None
+        """The work waits for this now, if it has not ended."""
         self._published_version = 0
         self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep
         self.presence = (False, False)
@@ -76,6 +79,8 @@ class Match:
             raise StoreUnavailableError("the clock is not sure")
         ticket = self._line.enter(arrival, order)
         self._services.watermark.in_flight.add(ticket)
+        if self._reaching is not None:
+            self._reaching.cancel()
         self.wake()
         return ticket
 
@@ -171,7 +176,7 @@ class Match:
         due_ns = state.due_ns
         if due_ns is not None and (ticket is None or ticket.stamp_ns >= due_ns):
             if self._services.watermark.closed_ns < due_ns <= self._services.clock.now_ns():
-                await self._services.watermark.reach(due_ns)  # K4: something older may still be on its way in
+                await self._reach(due_ns)  # K4: something older may still be on its way in
                 return True
             is_players = ticket is not None and isinstance(ticket.order, PlayerOrder)  # whose refusal says it was late
             if not is_players and self._services.watermark.closed_ns >= due_ns:
@@ -185,6 +190,16 @@ class Match:
             return True
         await self._carry_out(ticket, ticket.order)
         return True
+
+    async def _reach(self, due_ns: int) -> None:
+        """Wait for the watermark, or for a newcomer: one stamped before `due_ns` holds up the watermark of others."""
+        self._reaching = asyncio.ensure_future(self._services.watermark.reach(due_ns))
+        try:
+            await asyncio.wait((self._reaching,))
+        finally:
+            self._reaching.cancel()
+        if not self._reaching.cancelled():
+            self._reaching.result()
 
     def _publish(self, state: MatchState) -> None:
         if state.version > self._published_version:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from engine import events as ev
-from engine.clock import BANK_NS, DELAY_NS, SECOND_NS
+from engine.clock import BANK_NS, DELAY_NS, SECOND_NS, Arrival, Verdict
 from engine.events import Step
 from engine.faults import FaultCause
 from engine.seats import Seat
@@ -329,6 +329,26 @@ async def test_a_repeat_that_another_replica_carried_out_shows_its_effect() -> N
         again = await two.matches.get(MATCH_ID).enter(sent.arrival, sent).done
         assert (again.repeated, again.record) == (True, first.record)
         assert again.state.version == first.state.version == state.version + 1
+
+
+@in_virtual_time
+async def test_commands_in_the_last_moment_on_two_replicas_do_not_wait_for_each_other() -> None:
+    """Each came in while its match waited for the other replica to close the past."""
+    rows = shared(started())
+    other_id = "w" * 26
+    rows.logs[other_id], rows.due[other_id] = list(rows.logs[MATCH_ID]), rows.due[MATCH_ID]
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        state = await seen_by(one)
+        await until(DEADLINE_NS, plus_seconds=0.01)
+        tickets = []
+        for process, match_id in ((one, MATCH_ID), (two, other_id)):
+            arrival = Arrival(DEADLINE_NS - SECOND_NS // 50, virtual_service_ns())
+            sent = order(process, legal_command(state), state)._replace(arrival=arrival)
+            tickets.append(process.matches.get(match_id).enter(arrival, sent))
+        async with asyncio.timeout(SOON_SECONDS):
+            done = [await ticket.done for ticket in tickets]
+    verdicts = [one.record and one.record.receipt.verdict for one in done]
+    assert verdicts == [Verdict.IN_TIME_BY_DOUBT, Verdict.IN_TIME_BY_DOUBT]
 
 
 @in_virtual_time
