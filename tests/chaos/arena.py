@@ -14,6 +14,7 @@ import grpc
 from tests.chaos.history import History, Injected, now_ns
 from tests.chaos.people import START_SECONDS, Habits, Table, seat
 from tests.chaos.quick import LONGEST_DECISION_NS
+from tests.chaos.witness import watch_machine
 from tests.support.envoy import envoy
 from tests.support.fleet import Fleet, Replica, fleet
 
@@ -57,6 +58,7 @@ class Arena:
         Who does not get to see the end in time goes home; the checker finds out why.
         """
         async with asyncio.TaskGroup() as running:
+            witness = running.create_task(watch_machine(self.fleet, self.history))
             tables = [running.create_task(self._play_on(number, habits)) for number in range(matches)]
             yield
             self._closing.set()
@@ -64,7 +66,7 @@ class Arena:
                 for player in table.players:
                     player.is_playing = False  # so that the match is lost on time soon
             await asyncio.wait(tables, timeout=ENDING_SECONDS)
-            for still in tables:
+            for still in (witness, *tables):
                 still.cancel()
 
     async def _play_on(self, number: int, habits: Habits) -> None:

@@ -18,6 +18,9 @@ from service.ports import CommandRecord, LedgerRow
 from spectacularbid.v1 import commands_pb2, outcomes_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 
+MACHINE = "the machine was busy"
+"""The kind of what was done to a replica by nobody's will."""
+
 
 class Sent(NamedTuple):
     """One sending of a command; repeats with the same id are further ones."""

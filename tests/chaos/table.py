@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tests.chaos.history import MACHINE
 from tests.chaos.trial import Report
 
 HEADINGS = (
@@ -34,7 +35,7 @@ def _cells(report: Report) -> Sequence[str]:
     history, endings = report.history, report.endings
     ledger = ", ".join(f"{count} {cause}" for cause, count in sorted(report.ledger.items()))
     figures = (
-        len(history.injected),
+        sum(one.kind != MACHINE for one in history.injected),
         endings.total(),
         endings["balance"],
         endings["time"],

@@ -19,7 +19,7 @@ from service.ports import CommandRecord, LedgerRow
 from service.store.sealing import seal_from
 from tests.chaos import rows
 from tests.chaos.check import check
-from tests.chaos.history import Answered, History, Injected, Stored, StoredMatch
+from tests.chaos.history import MACHINE, Answered, History, Injected, Stored, StoredMatch
 from tests.chaos.people import Habits, Table, seat
 from tests.chaos.quick import quick_clock
 from tests.support.server import served
@@ -250,6 +250,12 @@ def abort_long_after_the_fault(history: History, stored: Stored) -> Stored:
     return _aborted(stored._replace(ledger=[LedgerRow(fault)]), fault)
 
 
+def abort_while_the_machine_was_busy_elsewhen(history: History, stored: Stored) -> Stored:
+    fault = _fault_at_the_end(stored)
+    history.injected.append(Injected(MACHINE, fault.from_ns - 2 * SECOND_NS, fault.from_ns - SECOND_NS))
+    return _aborted(stored._replace(ledger=[LedgerRow(fault)]), fault)
+
+
 def leave_a_match_undecided(_: History, stored: Stored) -> Stored:
     """The rows from before the loss on time, read a minute after it was due."""
     match_id, match = some_match(stored)
@@ -277,7 +283,10 @@ TAMPERED: dict[str, tuple[Tampering, ...]] = {
     "the clock's doing follows from stored rows": (lose_before_the_deadline, abort_without_a_row),
     "who tried in time does not lose on time": (lose_although_a_command_was_sent,),
     "no abort without a row of the ledger": (abort_without_a_row,),
-    "clients and planned stops abort nothing": (abort_with_nothing_done_to_the_service,),
+    "clients and planned stops abort nothing": (
+        abort_with_nothing_done_to_the_service,
+        abort_while_the_machine_was_busy_elsewhen,
+    ),
     "no abort without a real fault": (abort_long_after_the_fault,),
     "overdue matches are decided": (leave_a_match_undecided,),
 }

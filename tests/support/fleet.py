@@ -122,7 +122,10 @@ async def fleet(
         addresses = [postgres.dsn().replace(str(postgres.port), str(link.port)) for link in links]
         made = [Replica({**variables, "SPECBID_DATABASE_URL": address}, entry=entry) for address in addresses]
         running.push_async_callback(_stop, made)
-        await asyncio.gather(*(replica.start() for replica in made))
+        failures = await asyncio.gather(*(replica.start() for replica in made), return_exceptions=True)
+        for failure in failures:
+            if failure is not None:  # raised only now that no other one is still starting
+                raise failure
         yield Fleet(postgres, nats, links, made, seal, needed)
 
 
