@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,7 @@ def main() -> int:
     chosen = [one for one in SCENARIOS if arguments.scenario in (None, one.name)]
     if not chosen:
         parser.error("scenarios are: " + "; ".join(one.name for one in SCENARIOS))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left running then either
     reports = [_run(scenario, arguments) for scenario in chosen]
     sys.stdout.write("\n" + table(reports))
     return int(any(report.violations for report in reports))

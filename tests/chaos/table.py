@@ -11,7 +11,6 @@ HEADINGS = (
     "scenario",
     "times",
     "matches",
-    "by points",
     "on time",
     "no result",
     "commands",
@@ -37,7 +36,6 @@ def _cells(report: Report) -> Sequence[str]:
     figures = (
         sum(one.kind != MACHINE for one in history.injected),
         endings.total(),
-        endings["balance"],
         endings["time"],
         endings["no result"],
         len({(sent.match_id, sent.command_id) for sent in history.sent}),
