@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from engine.clock import Arrival
@@ -30,8 +29,6 @@ class Match:
         self._writer = MatchWriter(match_id, services)
         self._line = Line(lambda: services.metrics.process.shed(Limit.LINE))
         self._works = False
-        self._reaching: asyncio.Future[None] | None = None
-        """The work waits for this now, if it has not ended."""
         self._published_version = 0
         self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep
         self.presence = (False, False)
@@ -79,8 +76,6 @@ class Match:
             raise StoreUnavailableError("the clock is not sure")
         ticket = self._line.enter(arrival, order)
         self._services.watermark.in_flight.add(ticket)
-        if self._reaching is not None:
-            self._reaching.cancel()
         self.wake()
         return ticket
 
@@ -116,6 +111,8 @@ class Match:
         if self._unsubscribe is None:
             self._look_again_if_shared()
             self._unsubscribe = self._services.bus.subscribe(self.match_id, self.heard)
+        else:
+            self._writer.forget(older_than=after_version)  # the viewer may have seen more elsewhere
         self._update_presence()
         return watch
 
@@ -176,7 +173,8 @@ class Match:
         due_ns = state.due_ns
         if due_ns is not None and (ticket is None or ticket.stamp_ns >= due_ns):
             if self._services.watermark.closed_ns < due_ns <= self._services.clock.now_ns():
-                await self._reach(due_ns)  # K4: something older may still be on its way in
+                # K4: something older may still be on its way in; when it has come here, others wait for that.
+                await self._services.watermark.approach(due_ns)
                 return True
             is_players = ticket is not None and isinstance(ticket.order, PlayerOrder)  # whose refusal says it was late
             if not is_players and self._services.watermark.closed_ns >= due_ns:
@@ -190,16 +188,6 @@ class Match:
             return True
         await self._carry_out(ticket, ticket.order)
         return True
-
-    async def _reach(self, due_ns: int) -> None:
-        """Wait for the watermark, or for a newcomer: one stamped before `due_ns` holds up the watermark of others."""
-        self._reaching = asyncio.ensure_future(self._services.watermark.reach(due_ns))
-        try:
-            await asyncio.wait((self._reaching,))
-        finally:
-            self._reaching.cancel()
-        if not self._reaching.cancelled():
-            self._reaching.result()
 
     def _publish(self, state: MatchState) -> None:
         if state.version > self._published_version:

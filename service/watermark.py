@@ -114,17 +114,21 @@ class Watermark:
     async def reach(self, instant_ns: int) -> None:
         """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""
         while self._closed_ns < instant_ns:
-            ahead_ns = instant_ns - self._clock.arrival().earliest_ns
-            if self._arrived_ns >= instant_ns:
-                self._sought_ns = max(self._sought_ns, instant_ns)  # in the heartbeats of others
-                self._beaten.clear()
-                await self._beaten.wait()
-            elif ahead_ns > 0:  # right after a stall nothing is vouched for, so what lies ahead may come sooner
-                await asyncio.sleep(min(ahead_ns / 1e9, BEAT_SECONDS))
-            else:
-                self._wanted.set()
-                self._beaten.clear()
-                await self._beaten.wait()
+            await self.approach(instant_ns)
+
+    async def approach(self, instant_ns: int) -> None:
+        """Wait for the next step to there. Whoever holds up others meanwhile must not sleep through it."""
+        ahead_ns = instant_ns - self._clock.arrival().earliest_ns
+        if self._arrived_ns >= instant_ns:
+            self._sought_ns = max(self._sought_ns, instant_ns)  # in the heartbeats of others
+            self._beaten.clear()
+            await self._beaten.wait()
+        elif ahead_ns > 0:  # right after a stall nothing is vouched for, so what lies ahead may come sooner
+            await asyncio.sleep(min(ahead_ns / 1e9, BEAT_SECONDS))
+        else:
+            self._wanted.set()
+            self._beaten.clear()
+            await self._beaten.wait()
 
     async def leave(self) -> None:
         """A planned stop has begun: others shall not count on this process."""

@@ -84,7 +84,8 @@ class MatchWriter:
         self._match_id = match_id
         self._services = services
         self._state: MatchState | None = None
-        self._is_stale = False
+        self._doubts = self._settled_doubts = 0
+        """How often the cached state was doubted, and how many of these a look into the store has settled."""
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
         self._loading = asyncio.Lock()
         self._is_known = False
@@ -96,7 +97,7 @@ class MatchWriter:
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
-        while self._state is None or self._is_stale:
+        while self._state is None or self._is_stale:  # also while somebody else is still looking
             async with self._loading:
                 if self._state is None or self._is_stale:
                     await self._load()
@@ -109,8 +110,12 @@ class MatchWriter:
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
         if older_than is None or self.is_behind(older_than):
-            self._is_stale = True
+            self._doubts += 1
             self._deals.forget()
+
+    @property
+    def _is_stale(self) -> bool:
+        return self._doubts > self._settled_doubts
 
     def is_behind(self, version: int) -> bool:
         """Whether the cached state is, or may be, older than this version."""
@@ -155,21 +160,17 @@ class MatchWriter:
 
     async def _load(self) -> None:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
-        state, self._is_stale = self._state, False
-        try:
-            version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
-            steps = await self._services.store.steps(self._match_id, version)
-            for number, step in enumerate(steps, start=version + 1):
-                state = advance(state, step)
-                self.recent.add(number, step)
-                if number % REPLAY_SLICE == 0:
-                    await asyncio.sleep(0)
-        except BaseException:
-            self._is_stale = True
-            raise
+        state, doubts = self._state, self._doubts
+        version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
+        steps = await self._services.store.steps(self._match_id, version)
+        for number, step in enumerate(steps, start=version + 1):
+            state = advance(state, step)
+            self.recent.add(number, step)
+            if number % REPLAY_SLICE == 0:
+                await asyncio.sleep(0)
         if state is None:
             raise UnknownMatchError
-        self._is_known = True
+        self._is_known, self._settled_doubts = True, doubts
         if self._state is None or self._state.version < state.version:  # a write may have been faster
             self._state = state
             self._services.metrics.game.loaded(self._match_id, steps, state)

@@ -76,6 +76,14 @@ async def test_an_expiry_is_settled_when_every_replica_has_closed_the_past() -> 
         assert faults(one) == []
 
 
+async def busy(row: Row, closed_ns: int) -> None:
+    """Be a replica that beats, and has something in hand that was stamped at this instant."""
+    while True:
+        row.heartbeat = Heartbeat(virtual_service_ns(), min(closed_ns, virtual_service_ns()))
+        row.seen_ns = virtual_now_ns()
+        await asyncio.sleep(BEAT_SECONDS)
+
+
 @in_virtual_time
 async def test_an_expiry_waits_for_a_command_under_way_elsewhere() -> None:
     """Another replica says that something stamped before the deadline is not handled yet; then it has moved on."""
@@ -83,20 +91,30 @@ async def test_an_expiry_waits_for_a_command_under_way_elsewhere() -> None:
     rows.replicas["two"] = Row(Heartbeat(NOON_NS, NOON_NS), virtual_now_ns())
     async with replica(rows, "one") as one:
         before = len(log_of(one))
-
-        async def busy(closed_ns: int) -> None:
-            while True:
-                other(one).heartbeat = Heartbeat(virtual_service_ns(), min(closed_ns, virtual_service_ns()))
-                other(one).seen_ns = virtual_now_ns()
-                await asyncio.sleep(BEAT_SECONDS)
-
-        beating = asyncio.create_task(busy(DEADLINE_NS - 1))
+        beating = asyncio.create_task(busy(other(one), DEADLINE_NS - 1))
         await until(DEADLINE_NS, plus_seconds=20)
         assert len(log_of(one)) == before
         beating.cancel()
-        beating = asyncio.create_task(busy(1 << 62))
+        beating = asyncio.create_task(busy(other(one), 1 << 62))
         await asyncio.sleep(SOON_SECONDS)
         assert ending(one) == ev.MatchWon(Seat.TWO, ev.WinReason.TIME, DEADLINE_NS)
+        beating.cancel()
+
+
+@in_virtual_time
+async def test_what_comes_with_an_older_stamp_is_handled_while_others_are_waited_for() -> None:
+    """Others may be waiting for just that, and then nobody would ever go on."""
+    rows = shared(started())
+    rows.replicas["two"] = Row(Heartbeat(NOON_NS, NOON_NS), virtual_now_ns())
+    async with replica(rows, "one") as one:
+        beating = asyncio.create_task(busy(other(one), DEADLINE_NS - 1))
+        await until(DEADLINE_NS, plus_seconds=1)
+        state = await seen_by(one)
+        late = order(one, legal_command(state), state)
+        sent = late._replace(arrival=Arrival(DEADLINE_NS - SECOND_NS, late.arrival.latest_ns))
+        done = await asyncio.wait_for(one.matches.get(MATCH_ID).enter(sent.arrival, sent).done, 1.0)
+        assert done.record is not None
+        assert done.record.receipt.verdict is Verdict.UNPROVABLE
         beating.cancel()
 
 
@@ -170,18 +188,25 @@ async def test_a_read_that_took_long_brings_no_older_version_back() -> None:
     rows = shared(started())
     async with replica(rows, "one") as one:
         match, steps, answered = one.matches.get(MATCH_ID), one.store.steps, asyncio.Event()
-        state = await match.state()
+        state, written = await match.state(), asyncio.Event()
+
+        async def held_back(_: object) -> None:
+            await written.wait()
 
         async def late(match_id: str, after_version: int = 0) -> Sequence[Step]:
             found = list(await steps(match_id, after_version))
             await answered.wait()
             return found
 
+        one.store.before_append = held_back
+        sent = order(one, legal_command(state), state)
+        ticket = match.enter(sent.arrival, sent)
+        await settle()
         one.store.steps = late  # type: ignore[method-assign]
         reading = asyncio.create_task(match.state())
         await settle()
-        sent = order(one, legal_command(state), state)
-        done = await match.enter(sent.arrival, sent).done
+        written.set()
+        done = await ticket.done
         answered.set()
         assert (await reading).version == done.state.version == state.version + 1
 
@@ -264,6 +289,52 @@ async def test_a_read_that_nobody_watches_asks_the_store() -> None:
         state = await seen_by(one)
         done = await (await submit(two, legal_command(state))).done
         assert (await seen_by(one)).version == done.state.version
+
+
+@in_virtual_time
+async def test_whoever_looks_while_another_looks_sees_what_is_new() -> None:
+    """Two streams of one match are woken by the same news."""
+    rows = shared(started())
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        match = one.matches.get(MATCH_ID)
+        watch = match.watch(SENDERS[Seat.ONE], 0)
+        done = await (await submit(two, legal_command(await match.state()))).done
+        assert isinstance(one.store, ReplicaStore)
+        one.store.read_seconds = 0.1
+        match.heard(done.state.version)
+        seen = await asyncio.gather(match.known_state(), match.known_state())
+        assert [state.version for state in seen] == [done.state.version] * 2
+        match.unwatch(watch)
+
+
+@in_virtual_time
+async def test_a_viewer_who_has_seen_more_elsewhere_is_shown_no_less_here() -> None:
+    """Although another stream is open here, which has not heard of it yet."""
+    rows = shared(started())
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        match = one.matches.get(MATCH_ID)
+        watches = [match.watch(SENDERS[Seat.ONE], 0)]
+        done = await (await submit(two, legal_command(await match.known_state()))).done
+        watches.append(match.watch(SENDERS[Seat.TWO], done.state.version))
+        assert (await match.known_state()).version == done.state.version
+        for watch in watches:
+            match.unwatch(watch)
+
+
+@in_virtual_time
+async def test_a_repeat_elsewhere_shows_what_the_command_did() -> None:
+    """Although nobody told this replica that the match had moved."""
+    rows = shared(started())
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        matches = [process.matches.get(MATCH_ID) for process in (one, two)]
+        watch = matches[1].watch(SENDERS[Seat.ONE], 0)
+        state = await matches[1].state()
+        sent = order(one, legal_command(state), state)
+        first, again = [await match.enter(sent.arrival, sent).done for match in matches]
+        assert again.repeated
+        assert again.record == first.record
+        assert again.state.version == first.state.version
+        matches[1].unwatch(watch)
 
 
 async def stop(core: Core) -> int:

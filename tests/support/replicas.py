@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 
+from engine.events import Step
 from service.fanout.polling import PollingBus
 from service.ports import Append, FencedError, Heartbeat, LedgerRow, Others, Peer
 from tests.support.ports import MemoryStore, Process
@@ -31,12 +33,20 @@ class ReplicaStore(MemoryStore):
     finders: list[str] = field(default_factory=list)
     """Who found each row of the ledger."""
     heard: int = 0
+    read_seconds: float = 0.0
+    """How long reading a log takes."""
 
     async def append(self, change: Append) -> None:
         row = self.replicas.get(self.name)
         if row is None or row.is_fenced:
             raise FencedError
         await super().append(change)
+
+    async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
+        found = await super().steps(match_id, after_version)
+        if self.read_seconds:
+            await asyncio.sleep(self.read_seconds)
+        return found
 
     async def beat(self, heartbeat: Heartbeat) -> Others:
         self._require()
