@@ -47,7 +47,9 @@ class TimingGuard:
         self._report = report
         self._metrics = metrics
         self._loop_before_ns = self._loop_after_ns = 0
-        self._last_tick_ns = self._vouched_ns = self._stalled_since_ns = source()
+        self._last_tick_ns = source()
+        self._tick_bound_ns = self._vouched_ns = self._stalled_since_ns = self._last_tick_ns - error_bound_ns()
+        """No later than these ticks: the clock's error was known then, and a better clock may show less now."""
         self._stall_forgotten_ns = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -58,13 +60,13 @@ class TimingGuard:
             self._last_tick_ns < self._stall_forgotten_ns
         )  # while the loop stands no backlog is worked off
         vouched_ns = self._stalled_since_ns if remembers_stall else self._vouched_ns
-        return Arrival(vouched_ns - SLACK_NS - error_ns, now_ns + error_ns)
+        return Arrival(vouched_ns - SLACK_NS, now_ns + error_ns)
 
     def start(self) -> None:
         """Begin to tick on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._loop_before_ns, self._last_tick_ns, self._loop_after_ns = self._read()
-        self._vouched_ns = self._last_tick_ns
+        self._tick_bound_ns = self._vouched_ns = self._last_tick_ns - self.error_bound_ns()
         self._schedule()
 
     def stop(self) -> None:
@@ -95,7 +97,7 @@ class TimingGuard:
             self._metrics.stepped()
             span = sorted((self._last_tick_ns, now_ns))
             self._report(Fault(FaultCause.CLOCK_FAULT, span[0], span[1], f"service time stepped by {step_ns} ns"))
-        self._vouched_ns = self._last_tick_ns
+        self._vouched_ns, self._tick_bound_ns = self._tick_bound_ns, now_ns - self.error_bound_ns()
         self._loop_before_ns, self._last_tick_ns, self._loop_after_ns = before_ns, now_ns, after_ns
         self._schedule()
 

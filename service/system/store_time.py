@@ -76,6 +76,8 @@ class StoreTime:
         return self._shown_ns
 
     def error_bound_ns(self) -> int:
-        """How far this may be from the store's clock."""
+        """How far this may be from the store's clock: also while it waits for a better sample to catch up with it."""
         assert self._best is not None, "the store was asked once before"
-        return self._best.error_at(self._boot())
+        boot_time_ns = self._boot()
+        ahead_ns = self._shown_ns - (boot_time_ns + self._best.offset_ns)
+        return self._best.error_at(boot_time_ns) + max(0, ahead_ns)

@@ -24,9 +24,10 @@ class Ticking(TimingGuard):
     def __init__(self, error_bound_ns: int) -> None:
         self.faults: list[Fault] = []
         self.stepped_ns = self.held_up_ms = 0
+        self.error_ns = error_bound_ns
         super().__init__(
             self._source,
-            lambda: error_bound_ns,
+            lambda: self.error_ns,
             publish_stall_ns=PUBLISH_STALL_NS,
             report=self.faults.append,
             metrics=Metrics().clock,
@@ -64,6 +65,16 @@ def stall_ms(milliseconds: int) -> None:
 
 def width_ns(arrival: Arrival) -> int:
     return arrival.latest_ns - arrival.earliest_ns
+
+
+@in_virtual_time
+async def test_a_tick_by_a_poor_clock_vouches_poorly_also_when_the_clock_is_better() -> None:
+    """Until the next but one."""
+    async with ticking(40 * MS_NS) as guard:
+        guard.error_ns = MS_NS
+        assert guard.arrival().earliest_ns <= virtual_now_ns() - TICK_NS - SLACK_NS - 40 * MS_NS
+        await pass_ms(21)
+        assert width_ns(guard.arrival()) <= USUAL_NS + 2 * MS_NS
 
 
 @in_virtual_time

@@ -47,7 +47,7 @@ STAMPS = (
     _mutant(
         "point stamps",
         GUARD,
-        "return Arrival(vouched_ns - SLACK_NS - error_ns, now_ns + error_ns)",
+        "return Arrival(vouched_ns - SLACK_NS, now_ns + error_ns)",
         "return Arrival.at(now_ns)",
     ),
     _mutant(
@@ -62,7 +62,7 @@ STAMPS = (
         "            self._stall_forgotten_ns += max(0, passed_ns - TICK_NS)\n",
         "            pass\n",
     ),
-    _mutant("no slack", GUARD, "vouched_ns - SLACK_NS - error_ns", "vouched_ns - error_ns"),
+    _mutant("no slack", GUARD, "Arrival(vouched_ns - SLACK_NS,", "Arrival(vouched_ns,"),
     _mutant(
         "unprovable stamps accepted",
         CLOCK,

@@ -64,6 +64,19 @@ async def test_the_bound_grows_while_the_store_does_not_answer(machine: Machine)
     assert machine.time.error_bound_ns() == MS_NS + 20 * MS_NS
 
 
+async def test_a_clock_that_waits_for_a_better_sample_to_catch_up_says_how_far_it_is_off(machine: Machine) -> None:
+    """It does not go back, so it is wrong for a while, and known to be."""
+    machine.there_ns = 800 * MS_NS
+    await machine.time.sample()
+    machine.time.now_ns()
+    machine.there_ns = 0
+    for _ in range(9):
+        await machine.time.sample()
+        assert machine.off_ns() <= machine.time.error_bound_ns()
+        machine.boot_ns += 50 * MS_NS
+    assert machine.time.error_bound_ns() < 2 * MS_NS
+
+
 async def test_the_best_of_the_last_samples_counts(machine: Machine) -> None:
     """A slow answer does not spoil a quick one, which is forgotten in its time."""
     await machine.time.sample()
