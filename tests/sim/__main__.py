@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 
 from tests.sim.mutating import mutate
-from tests.sim.runs import everything, play_scenario, survey
+from tests.sim.runs import among_replicas, everything, play_scenario, survey
 from tests.sim.scenarios import SCENARIOS
 from tests.sim.simulation import Mode, Simulation
 
@@ -42,6 +42,7 @@ def main() -> int:
     digests.set_defaults(run=_digests)
     hunt = commands.add_parser("hunt", help="look for the first violation in all scenarios and some seeds")
     hunt.add_argument("seeds", type=int)
+    hunt.add_argument("--replicas", action="store_true", help="only seeds with several replicas")
     hunt.set_defaults(run=_hunt)
     mutants = commands.add_parser("mutants", help="take rules away, one at a time, and hunt")
     mutants.add_argument("names", nargs="*", help="only those whose names hold one of these words")
@@ -90,7 +91,8 @@ def _digests(arguments: argparse.Namespace) -> int:
 
 
 def _hunt(arguments: argparse.Namespace) -> int:
-    proofs = (finding for finding in everything(arguments.seeds) if not finding.violation.startswith(ENDINGS))
+    found = among_replicas(arguments.seeds) if arguments.replicas else everything(arguments.seeds)
+    proofs = (finding for finding in found if not finding.violation.startswith(ENDINGS))
     for finding in islice(proofs, 1):
         say(f"{finding.violation.split(':')[0]} | {finding.command}")
         return 1

@@ -8,18 +8,17 @@ from engine import events as ev
 from engine.clock import SECOND_NS
 from tests.sim.audit_faults import audit_faults
 from tests.sim.audit_log import audit_answers, audit_log
-from tests.sim.audit_time import SHOWN_WITHIN_NS, audit_first_stamps, audit_stamps, audit_time
+from tests.sim.audit_time import audit_first_stamps, audit_stamps, audit_time
 from tests.sim.clients import Watcher
 from tests.sim.disk import Disk
 from tests.sim.prepared import HOLDERS
 from tests.sim.story import Story, is_loss_on_time, stories
 from tests.sim.tally import tally
 from tests.sim.truth import Truth
+from tests.sim.world import NEVER_NS
 
-TRAVEL_NS = SECOND_NS // 2
-"""How long a new version may be on its way to a watcher."""
-OVERDUE_NS = 3 * SECOND_NS
-"""So long after the last fault nothing due may be left."""
+SURE_NS = SECOND_NS
+"""How soon replicas must know of a new one."""
 
 
 def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients: bool) -> None:
@@ -31,13 +30,17 @@ def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients
         audit_log(truth, disk, story)
         audit_time(truth, story)
         audit_first_stamps(truth, story)
-        audit_faults(truth, disk, story)
+        audit_faults(truth, story)
         _check_decided(truth, story)
+        _check_suspensions(truth, story)
         _check_promptness(truth, story)
         _check_watches(truth, story, [one for one in watchers if one.match_id == story.match_id])
         tally(truth, story)
     if only_clients and disk.ledger:
         truth.violated("a client's faults are no faults of the service", str(disk.ledger[0]))
+    for sent in truth.attempts.values():
+        if len({attempt.life for attempt in sent if attempt.stamp is not None}) > 1:
+            truth.count("command stamped by two processes")
     for row in disk.ledger:
         truth.count(f"ledger {row.fault.cause.value}")
 
@@ -45,10 +48,24 @@ def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients
 def _check_decided(truth: Truth, story: Story) -> None:
     """Every overdue match is decided within seconds after the faults stop, and no clock stands for ever."""
     last, now_ns = story.last, truth.world.service_ns()
-    if last.due_ns is not None and last.due_ns < now_ns - OVERDUE_NS:
+    if last.due_ns is not None and last.due_ns < now_ns - truth.patience.overdue_ns:
         truth.violated("overdue matches are decided", f"{story.match_id} for {(now_ns - last.due_ns) / 1e9:.3f} s")
     if last.suspended_at_ns is not None:
         truth.violated("suspended clocks are resumed", story.match_id)
+
+
+def _check_suspensions(truth: Truth, story: Story) -> None:
+    """A planned stop suspends nobody's clock while another replica stays, and surely knows that it does."""
+    for version in story.versions:
+        written = story.written[version]
+        assert written is not None
+        if truth.faults or not any(isinstance(event, ev.ClocksSuspended) for event in written.change.events):
+            continue
+        for life in truth.lives:
+            serves = life.opened_ns is not None and life.opened_ns < written.at_ns - SURE_NS
+            goes = min(life.asked_to_stop_ns or NEVER_NS, life.ended_ns or NEVER_NS) <= written.at_ns
+            if serves and not goes:
+                truth.violated("no clock stands while a replica stays", f"{story.match_id} v{version}")
 
 
 def _check_promptness(truth: Truth, story: Story) -> None:
@@ -63,7 +80,7 @@ def _check_promptness(truth: Truth, story: Story) -> None:
             continue
         lasting = [min(fault.to_ns, written.at_ns) for fault in truth.faults if fault.from_ns <= written.at_ns]
         lag_ns = written.at_ns - max([truth.true_ns(due_ns), *lasting])
-        if lag_ns > OVERDUE_NS:
+        if lag_ns > truth.patience.overdue_ns:
             truth.violated(
                 "overdue matches are decided", f"{story.match_id} v{version}: {lag_ns / SECOND_NS:.3f} s late"
             )
@@ -85,7 +102,9 @@ def _check_watches(truth: Truth, story: Story, watchers: Sequence[Watcher]) -> N
 def _old_version(truth: Truth, story: Story) -> int:
     """The last version that nobody should still be waiting for."""
     version = len(story.written) - 1
-    while (written := story.written[version]) is not None and written.at_ns > truth.world.now_ns - TRAVEL_NS:
+    while (
+        written := story.written[version]
+    ) is not None and written.at_ns > truth.world.now_ns - truth.patience.travel_ns:
         version -= 1
     return version
 
@@ -99,7 +118,7 @@ def _check_shown(truth: Truth, story: Story, version: int, watcher: Watcher) -> 
     if not is_losers or began_ns < watcher.healthy_since_ns:
         return
     shown = truth.shown[story.match_id, watcher.holder]
-    if not any(seen >= began and at_ns <= began_ns + SHOWN_WITHIN_NS for seen, at_ns in shown.items()):
+    if not any(seen >= began and at_ns <= began_ns + truth.patience.shown_ns for seen, at_ns in shown.items()):
         truth.violated("nobody loses on time unaware", f"{story.match_id} v{version} {watcher.holder}")
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from engine import events as ev
 from engine.clock import DELAY_NS, SECOND_NS, Arrival, Verdict
 from engine.decide import decide
-from engine.faults import TOLERANCES
+from engine.faults import TOLERANCES, FaultCause
 from engine.seats import Seat
 from service.ports import CommandRecord
 from tests.sim.prepared import AUDIENCES, HOLDERS
 from tests.sim.story import Story, is_loss_on_time, is_resignation, read, request_for, sendings, timing_failure
 from tests.sim.truth import Attempt, Truth
-from tests.sim.world import MS_NS, NOON_NS
+from tests.sim.world import MS_NS, NEVER_NS, NOON_NS
 
+CLOCKS_DIFFER_NS = 20 * MS_NS
+"""Around an instant by a replica's clock."""
 CHARGE_SLACK_NS = 50 * MS_NS
 """Beyond the tolerance of a charge: what ticks and slack may add."""
 AROUND_FAULT_NS = 500 * MS_NS
 """How far from its cause a row of the ledger may lie: heartbeats and backlogs."""
-SHOWN_WITHIN_NS = 2 * SECOND_NS
 
 
 def audit_time(truth: Truth, story: Story) -> None:
@@ -49,12 +50,21 @@ def audit_first_stamps(truth: Truth, story: Story) -> None:
             continue
         sent = [one for one in sendings(truth, story.match_id, record) if one.stamp is not None]
         judged = next((one for one in sent if one.stamp == record.receipt.arrival), None)
-        if judged is not None and any(_came_before(one, judged) for one in sent):
+        if judged is not None and any(
+            _came_before(one, judged) and not _had_to_wait(story, record, one) for one in sent
+        ):
             truth.violated("a command is judged by its first stamp", f"{story.match_id} {record.command_id}")
 
 
 def _came_before(one: Attempt, judged: Attempt) -> bool:
     return one.life == judged.life and one.stamped_ns < judged.stamped_ns and not _was_turned_away_unread(one)
+
+
+def _had_to_wait(story: Story, record: CommandRecord, attempt: Attempt) -> bool:
+    """Whether it came while the clocks stood, so that it was to be repeated when they run again."""
+    before = record.version - (record.refusal is None)
+    spans, came_ns = story.suspensions(story.versions.start, before), attempt.arrived_service_ns
+    return any(from_ns - CLOCKS_DIFFER_NS <= came_ns < to_ns + CLOCKS_DIFFER_NS for from_ns, to_ns in spans)
 
 
 def _was_turned_away_unread(attempt: Attempt) -> bool:
@@ -100,9 +110,10 @@ def _check_loss(truth: Truth, story: Story, version: int) -> None:
                 continue
             if (AUDIENCES[attempt.holder], command_id) in decided or _stood_still(story, version, attempt):
                 continue
-            if _would_count(story, version, attempt, decision.seat) and not _had_time_to_repeat(
-                truth, attempt, decision.deadline_ns
-            ):
+            is_excused = _had_time_to_repeat(truth, attempt, decision.deadline_ns) or _was_fenced(
+                truth, story, attempt, decision.deadline_ns
+            )
+            if _would_count(story, version, attempt, decision.seat) and not is_excused:
                 early_ms = (decision.deadline_ns - attempt.arrived_service_ns) / MS_NS
                 truth.violated(
                     "no loss on time when a command was in time",
@@ -136,6 +147,22 @@ def _had_time_to_repeat(truth: Truth, attempt: Attempt, deadline_ns: int) -> boo
     return opened_ns is not None and truth.true_ns(deadline_ns) - opened_ns > TOLERANCES.aftermath_ns
 
 
+def _was_fenced(truth: Truth, story: Story, attempt: Attempt, deadline_ns: int) -> bool:
+    """Whether its replica was taken for lost before it had handled it, long enough before the deadline."""
+    life = truth.lives[attempt.life]
+    for fenced_ns in life.fenced:
+        back_ns = next((at_ns for at_ns in life.beats if at_ns > fenced_ns), NEVER_NS)
+        known = [
+            fault.to_ns
+            for place, fault in story.rows
+            if fault.cause is FaultCause.REPLICA_LOST and story.noted[place].at_ns <= fenced_ns
+        ]
+        assert attempt.arrived_ns is not None
+        if attempt.arrived_ns <= back_ns and known and max(known) + TOLERANCES.aftermath_ns < deadline_ns:
+            return True
+    return False
+
+
 def _check_accepted(truth: Truth, story: Story, version: int, record: CommandRecord) -> None:
     decision, stamp = record.receipt.decision, record.receipt.arrival
     assert decision is not None
@@ -154,12 +181,11 @@ def _check_accepted(truth: Truth, story: Story, version: int, record: CommandRec
 
 def _check_beginning(truth: Truth, story: Story, version: int, record: CommandRecord) -> None:
     """The next decision begins when its cause is stored: not before that came, nor after it was written (K3)."""
-    written = story.written[version]
+    written, error_ns = story.written[version], record.receipt.error_bound_ns
     assert written is not None
+    came_ns, stored_ns = record.receipt.arrival.latest_ns, written.at_ns + NOON_NS + truth.world.stepped_ns
     for event in story.change(version).events:
-        if isinstance(event, ev.ClockStarted) and not (
-            record.receipt.arrival.latest_ns <= event.at_ns <= written.at_ns + NOON_NS + truth.world.stepped_ns
-        ):
+        if isinstance(event, ev.ClockStarted) and not came_ns - error_ns <= event.at_ns <= stored_ns + error_ns:
             truth.violated("a decision begins when its cause is stored", f"{story.match_id} v{version} {event.at_ns}")
 
 

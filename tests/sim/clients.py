@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import views_pb2
-from tests.sim.machine import ClientCall, Machine
+from tests.sim.machine import ClientCall, WayIn
 from tests.sim.transport import Caller
 from tests.sim.world import MS_NS
 
@@ -57,7 +57,7 @@ FIDGETY = Fidgets(
 class Client:
     """Somebody with a token of a match."""
 
-    def __init__(self, machine: Machine, chance: Random, holder: str, match_id: str, fidgets: Fidgets) -> None:
+    def __init__(self, machine: WayIn, chance: Random, holder: str, match_id: str, fidgets: Fidgets) -> None:
         self.machine, self.chance, self.holder, self.match_id, self.fidgets = machine, chance, holder, match_id, fidgets
         self.world, self.truth = machine.world, machine.truth
         self.is_silent = False
@@ -81,7 +81,7 @@ class Watcher(Client):
 
     def __init__(
         self,
-        machine: Machine,
+        machine: WayIn,
         chance: Random,
         holder: str,
         match_id: str,

@@ -39,11 +39,19 @@ Write: TypeAlias = Append | Credential | Replacement | Heartbeat | LedgerRow
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change that was made durable, when (true time), and how many ledger rows were there before."""
+    """A change that was made durable, when (true time), how many ledger rows were there before, and whose it was."""
 
     at_ns: int
     change: Append
     rows_before: int
+    author: int
+
+
+class Noted(NamedTuple):
+    """When (true time) a row of the ledger was written, and whose it was."""
+
+    at_ns: int
+    author: int
 
 
 @dataclass
@@ -61,16 +69,16 @@ class Disk:
     invites: dict[bytes, str] = field(default_factory=dict)
     deals: dict[str, DealSecrets] = field(default_factory=dict)
     ledger: list[LedgerRow] = field(default_factory=list)
+    noted: list[Noted] = field(default_factory=list)
+    """For each of these rows."""
     heartbeat: Heartbeat | None = None
-    beats: list[int] = field(default_factory=list)
-    """When (true time) heartbeats were written."""
     history: list[Written] = field(default_factory=list)
 
-    def write(self, change: Write) -> Exception | None:
-        """Write a change, or say why not; nothing of it is written then."""
+    def write(self, change: Write, author: int = 0) -> Exception | None:
+        """Write a change, or say why not; nothing of it is written then. Processes of one disk have one author."""
         match change:
             case Append():
-                return self._append(change)
+                return self._append(change, author)
             case Credential():
                 if change.match_id not in self.logs:
                     return AssertionError("a token for no match")
@@ -82,9 +90,9 @@ class Disk:
                 self.credentials[by] = replace(credential, token_hash=by)
             case Heartbeat():
                 self.heartbeat = change
-                self.beats.append(self.now_ns())
             case LedgerRow():
                 self.ledger.append(change)
+                self.noted.append(Noted(self.now_ns(), author))
         return None
 
     def credential(self, token_hash: bytes) -> Credential | None:
@@ -106,7 +114,8 @@ class Disk:
             self.due.values(), key=lambda match: (match.due_ns is not None, match.due_ns or 0, match.match_id)
         )
 
-    def _append(self, change: Append) -> Exception | None:
+    def refusal(self, change: Append) -> Exception | None:
+        """Why a change of a match cannot be written, if so."""
         record, request = change.record, change.seat_request
         if record is not None and (change.match_id, record.sender, record.command_id) in self.commands:
             return DuplicateCommandError(record.command_id)
@@ -116,8 +125,13 @@ class Disk:
             return VersionConflictError(change.match_id)
         if change.due_ns is not None and change.due_ns > LATEST_NS:
             return AssertionError("no instant is that late")
+        return None
+
+    def _append(self, change: Append, author: int) -> Exception | None:
+        if (refusal := self.refusal(change)) is not None:
+            return refusal
         self._carry_out(change)
-        self.history.append(Written(self.now_ns(), change, len(self.ledger)))
+        self.history.append(Written(self.now_ns(), change, len(self.ledger), author))
         self.on_append(change)
         return None
 

@@ -10,7 +10,7 @@ import grpc
 from spectacularbid.v1 import commands_pb2, tiles_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.sim.clients import CALM, Client
-from tests.sim.machine import ClientCall, Machine
+from tests.sim.machine import ClientCall, WayIn
 from tests.sim.prepared import Prepared
 from tests.sim.transport import Caller
 from tests.sim.truth import Attempt
@@ -35,7 +35,7 @@ _NONSENSE = (
 class Stranger(Client):
     """Knocks with tokens that nobody has heard of."""
 
-    def __init__(self, machine: Machine, chance: Random, match_id: str) -> None:
+    def __init__(self, machine: WayIn, chance: Random, match_id: str) -> None:
         super().__init__(machine, chance, "nobody", match_id, CALM)
 
     def knock(self) -> None:
@@ -51,7 +51,7 @@ class Stranger(Client):
 class Flooder(Client):
     """Has a seat's token and sends what is not its turn to send."""
 
-    def __init__(self, machine: Machine, chance: Random, match_id: str, token: str) -> None:
+    def __init__(self, machine: WayIn, chance: Random, match_id: str, token: str) -> None:
         super().__init__(machine, chance, "flooder", match_id, CALM)
         self._token = token
 
@@ -69,7 +69,7 @@ class Flooder(Client):
 class Hostile(Client):
     """Attacks one match, with a seat's token, a spectator's, or made-up ones."""
 
-    def __init__(self, machine: Machine, chance: Random, prepared: Prepared, *, floods: bool) -> None:
+    def __init__(self, machine: WayIn, chance: Random, prepared: Prepared, *, floods: bool) -> None:
         super().__init__(machine, chance, "hostile", prepared.match_id, CALM)
         self._prepared, self._floods = prepared, floods
         self._used_ids: list[str] = []

@@ -1,11 +1,13 @@
-"""The machine that the service runs on: at most one process at a time, its disk, a supervisor, and ways in."""
+"""The machine that the service runs on: at most one process at a time, a supervisor, and ways in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import grpc
 
+from tests.sim.backing import Alone, Backing
 from tests.sim.disk import Disk
 from tests.sim.process import SimProcess
 from tests.sim.store import Weather
@@ -16,13 +18,24 @@ from tests.sim.world import MS_NS, World
 RESTART_AFTER_FAILED_START_NS = 500 * MS_NS
 
 
+class WayIn(Protocol):
+    """Where clients send their messages."""
+
+    world: World
+    truth: Truth
+
+    def arrive(self, call: ClientCall, sent: Sent) -> None:
+        """A message has travelled there."""
+
+
 class Machine:
     """Starts processes, lets them stop, crash, stall and sleep, and carries calls to the one that lives."""
 
-    def __init__(self, world: World, truth: Truth, *, drain_seconds: float) -> None:
+    def __init__(
+        self, world: World, truth: Truth, *, drain_seconds: float, backing: Callable[[SimProcess], Backing]
+    ) -> None:
         self.world, self.truth = world, truth
-        self.disk = Disk(lambda: world.now_ns)
-        self.weather = Weather()
+        self._backing = backing
         self.process: SimProcess | None = None
         self.asleep_until_ns = 0
         self.is_ended = False
@@ -46,7 +59,7 @@ class Machine:
         assert self.process is None
         self._is_stopping = False
         self.process = SimProcess(
-            self.world, self.truth, self.disk, self.weather, drain_seconds=self._drain_seconds, on_end=self._ended
+            self.world, self.truth, self._backing, drain_seconds=self._drain_seconds, on_end=self._ended
         )
         self.process.hold_ns, self.process.backlog_ns = self.hold_ns, self.backlog_ns
         self.before_start(self.process)
@@ -113,28 +126,44 @@ class Machine:
         self.restart_after_ns = RESTART_AFTER_FAILED_START_NS
 
 
+class LoneMachine(Machine):
+    """A machine whose processes keep their rows on its own disk."""
+
+    def __init__(self, world: World, truth: Truth, *, drain_seconds: float) -> None:
+        self.disk = Disk(lambda: world.now_ns)
+        self.weather = Weather()
+        super().__init__(
+            world,
+            truth,
+            drain_seconds=drain_seconds,
+            backing=lambda process: Alone(process, self.disk, self.weather),
+        )
+
+
 class ClientCall:
     """A call from the client's side."""
 
-    def __init__(self, machine: Machine, method: str, token: str, caller: Caller) -> None:
+    def __init__(self, way_in: WayIn, method: str, token: str, caller: Caller) -> None:
         self.method, self.token, self.caller = method, token, caller
+        self.machine: Machine | None = None
+        """The one of several that it was sent to."""
         self.process: SimProcess | None = None
         self.server: ServerCall | None = None
-        self._machine = machine
+        self._way_in = way_in
         self._arrives_ns = 0
         self._is_over = False
 
     def send(self, data: bytes, attempt: Attempt | None, latency_ns: int) -> None:
         """Send a message that travels so long, behind those before it."""
-        world, sent = self._machine.world, Sent(data, attempt)
+        world, sent = self._way_in.world, Sent(data, attempt)
         self._arrives_ns = max(self._arrives_ns, world.now_ns + latency_ns)
-        world.at(self._arrives_ns, lambda: None if self.caller.is_gone else self._machine.arrive(self, sent))
+        world.at(self._arrives_ns, lambda: None if self.caller.is_gone else self._way_in.arrive(self, sent))
 
     def refused(self) -> None:
         """Nobody listens."""
         if not self._is_over:
             self._is_over = True
-            world = self._machine.world
+            world = self._way_in.world
             world.after(
                 self.caller.latency_ns(),
                 lambda: None if self.caller.is_gone else self.caller.on_end(grpc.StatusCode.UNAVAILABLE),
@@ -146,7 +175,7 @@ class ClientCall:
             self.caller.is_gone = True
             if self.server is not None and self.process is not None:
                 process, server = self.process, self.server
-                self._machine.world.after(self.caller.latency_ns(), lambda: process.client_left(server))
+                self._way_in.world.after(self.caller.latency_ns(), lambda: process.client_left(server))
 
     def read_again(self) -> None:
         """The client reads again after a pause."""

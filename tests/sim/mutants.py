@@ -23,6 +23,8 @@ class Mutant:
 
     name: str
     changes: tuple[Change, ...]
+    among_replicas: bool = False
+    """Whether it is hunted among several replicas, and only there."""
 
 
 def _mutant(name: str, path: str, old: str, new: str) -> Mutant:
@@ -151,11 +153,10 @@ WRITES = (
     Mutant(
         "no dedupe of command ids",
         (
-            Change(WRITER, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n"),
             Change(
                 WRITER,
                 "                return await self._repeated(order)",
-                "                order = replace(order, command_id=order.command_id[::-1])",
+                "                order = order._replace(command_id=order.command_id[::-1])",
             ),
         ),
     ),
@@ -294,4 +295,5 @@ STOPS = (
     _mutant("a planned stop is not told", CORE, "        await self._watermark.retire()\n", ""),
 )
 
-MUTANTS = (*STAMPS, *ORDER, *WRITES, *FAULT_LEDGER, *STOPS)
+ALONE = (*STAMPS, *ORDER, *WRITES, *FAULT_LEDGER, *STOPS)
+"""What one process can show."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim.mutants import Mutant
+from tests.sim.replica_mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COPIED = ("engine", "service", "proto", "tests/sim")
@@ -70,6 +71,7 @@ def _hunt(mutant: Mutant, free: SimpleQueue[Path]) -> str:
             # The clock of a file is coarser than this loop, so compiled code must not be kept.
             environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'proto'}", "PYTHONDONTWRITEBYTECODE": "1"}
             command = [sys.executable, "-m", "tests.sim", "hunt", str(SEEDS)]
+            command += ["--replicas"] if mutant.among_replicas else []
             done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
             assert done.returncode in (0, 1), done.stderr
             assert bool(done.stdout) == bool(done.returncode), done.stderr

@@ -11,7 +11,7 @@ import grpc
 from spectacularbid.v1 import commands_pb2, outcomes_pb2, views_pb2
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.sim.clients import Fidgets, View, Watcher
-from tests.sim.machine import ClientCall, Machine
+from tests.sim.machine import ClientCall, WayIn
 from tests.sim.transport import Caller
 from tests.sim.truth import Attempt
 from tests.sim.world import MS_NS, Event
@@ -49,7 +49,7 @@ class Player(Watcher):
 
     def __init__(
         self,
-        machine: Machine,
+        machine: WayIn,
         chance: Random,
         holder: str,
         match_id: str,

@@ -1,6 +1,6 @@
 """One process of the service: the real core and handlers on fakes of the ports, in a loop that can stand or be killed.
 
-It starts and stops as `service.wiring.Service` does; only grpc's server, the SQLite file and the operating system's
+It starts and stops as `service.wiring.Service` does; only grpc's server, the databases and the operating system's
 clock and chance are replaced.
 """
 
@@ -15,7 +15,6 @@ from random import Random
 import grpc
 
 from service.core import Core
-from service.fanout.local import LocalBus
 from service.matches import token_hash
 from service.metrics import Metrics
 from service.ports import StoreUnavailableError
@@ -26,9 +25,8 @@ from service.rpc.match_service import MatchService
 from service.rpc.render import Renderer
 from service.settings import Settings
 from spectacularbid.v1 import match_service_pb2 as pb
-from tests.sim.disk import Disk
+from tests.sim.backing import Backing, Behind
 from tests.sim.loop import SimLoop
-from tests.sim.store import SimStore, Weather
 from tests.sim.transport import Method, Sent, ServerCall
 from tests.sim.truth import Life, Truth
 from tests.sim.world import MS_NS, World
@@ -57,18 +55,6 @@ class SimEntropy:
         return self._chance.randbytes(32)
 
 
-class SimBus(LocalBus):
-    """The bus of a single process; publishing is something that the outside can see."""
-
-    def __init__(self, effect: Callable[[str], None]) -> None:
-        super().__init__()
-        self._effect = effect
-
-    def publish(self, match_id: str, version: int) -> None:
-        self._effect("publish")
-        super().publish(match_id, version)
-
-
 class SimProcess:
     """A process. `on_end` is called once, when it has ended by itself or died."""
 
@@ -76,8 +62,7 @@ class SimProcess:
         self,
         world: World,
         truth: Truth,
-        disk: Disk,
-        weather: Weather,
+        backing: Callable[[SimProcess], Backing],
         *,
         drain_seconds: float,
         on_end: Callable[[], None],
@@ -87,19 +72,22 @@ class SimProcess:
         truth.lives.append(self.life)
         self.is_dead = False
         self.is_open = False
+        self.unready_since_ns: int | None = None
+        """Since when it has said that it is going away."""
         self.slept_ns = 0
         self.frozen_until_ns = self.stopped_until_ns = 0
         self.crash_at_effect = 0
         self.hold_ns: int | None = None
         self.backlog_ns: int | None = None
         self.effects: list[str] = []
+        self.methods: dict[str, Method] = {}
         self._on_end, self._drain_seconds = on_end, drain_seconds
-        self._frozen_since_ns = 0
-        chance = self._chance = world.chance(f"process {self.life.number}")
+        self.frozen_since_ns = 0
+        self.chance = world.chance(f"process {self.life.number}")
         shuffling = world.chance(f"order {self.life.number}") if world.seed % 3 else None
         self.loop = SimLoop(lambda: world.now_ns - self.slept_ns, shuffling)
         self._calls: dict[ServerCall, None] = {}
-        self._store = SimStore(self, world, disk, weather, chance)
+        self._backing = backing(self)
         self._stopping = asyncio.Event()
         self._main = self.loop.create_task(self._run())
         world.processes.append(self)
@@ -129,10 +117,14 @@ class SimProcess:
             self._stop_running()
             self.world.at(self.world.now_ns, self._bury)
 
+    def beaten(self) -> None:
+        """A heartbeat of it was stored."""
+        self.life.beats.append(self.world.now_ns)
+
     def freeze(self, length_ns: int, *, threads_too: bool) -> None:
         """The loop does nothing for so long; `threads_too`: nor does anything else of the process."""
         now_ns = self.world.now_ns
-        self._frozen_since_ns = self._frozen_since_ns if self.frozen_until_ns > now_ns else now_ns
+        self.frozen_since_ns = self.frozen_since_ns if self.frozen_until_ns > now_ns else now_ns
         self.frozen_until_ns = max(self.frozen_until_ns, now_ns + length_ns)
         if threads_too:
             self.stopped_until_ns = max(self.stopped_until_ns, self.world.now_ns + length_ns)
@@ -145,6 +137,7 @@ class SimProcess:
 
     def stop(self) -> None:
         """SIGTERM."""
+        self.life.asked_to_stop_ns = self.world.now_ns
         self.world.note(f"process {self.life.number} is asked to stop")
         self.loop.call_soon(self._stopping.set)
 
@@ -163,8 +156,8 @@ class SimProcess:
         call.kernel.append(sent)
         hold_ns = self.hold_ns
         if hold_ns is None:
-            is_held = self._chance.random() < 0.2
-            hold_ns = self._chance.randrange(SLACK_NS if is_held else MS_NS)
+            is_held = self.chance.random() < 0.2
+            hold_ns = self.chance.randrange(SLACK_NS if is_held else MS_NS)
         self.world.after(hold_ns, lambda: self._hand_over(call, sent))
 
     def knows(self, token: str) -> bool:
@@ -183,48 +176,55 @@ class SimProcess:
         if self.frozen_until_ns <= self.world.now_ns:
             self.loop.call_soon(call.hand_over, sent)
             return
-        is_first = self._chance.random() < 0.6
-        is_stall = self.frozen_until_ns - self._frozen_since_ns > STALL_NS
+        is_first = self.chance.random() < 0.6
+        is_stall = self.frozen_until_ns - self.frozen_since_ns > STALL_NS
         longest_ns = STALL_MEMORY_NS - 2 * TICK_NS if is_stall else TICK_NS - MS_NS
-        behind_ns = 0 if is_first else self._chance.randrange(longest_ns)
+        behind_ns = 0 if is_first else self.chance.randrange(longest_ns)
         if self.backlog_ns is not None:
             behind_ns = self.backlog_ns if is_stall else 0
         self.world.at(self.frozen_until_ns + behind_ns, lambda: self._hand_over(call, sent))
 
     async def _run(self) -> None:
         """As `service.wiring` does it."""
-        core = self._made_core()
+        try:
+            core = self._made_core(await self._backing.open())
+        except StoreUnavailableError:
+            await self._give_up()
+            return
         try:
             await core.start()
         except StoreUnavailableError:
-            self.world.note(f"process {self.life.number} could not start")
             core.release()
-            await self._store.close()
+            await self._give_up()
             return
         self.is_open, self.life.opened_ns = True, self.world.now_ns
         await self._stopping.wait()
         await core.drain(_Door(self), self._drain_seconds)
-        await self._store.close()
+        await self._backing.close()
         self.life.is_planned = True
 
-    def _made_core(self) -> Core:
+    async def _give_up(self) -> None:
+        self.world.note(f"process {self.life.number} could not start")
+        await self._backing.close()
+
+    def _made_core(self, behind: Behind) -> Core:
         chance = self.world.chance(f"entropy {self.life.number}")
         core = Core(
             SETTINGS,
-            store=self._store,
-            now_ns=self.world.service_ns,
-            error_bound_ns=lambda: 0,
-            bus=SimBus(self.effect),
+            store=behind.store,
+            now_ns=behind.now_ns,
+            error_bound_ns=behind.error_bound_ns,
+            bus=behind.bus,
             entropy=SimEntropy(chance),
             metrics=METRICS,
         )
-        self._gatekeeper = Gatekeeper(self._store, METRICS, now_ns=core.clock.now_ns)
+        self._gatekeeper = Gatekeeper(behind.store, METRICS, now_ns=core.clock.now_ns)
         service = MatchService(
             matches=core.matches,
             gatekeeper=self._gatekeeper,
             renderer=Renderer(),
             clock=core.clock,
-            store=self._store,
+            store=behind.store,
             metrics=METRICS,
         )
         self.methods = {method.name: method for method in _methods(core, service)}
@@ -257,7 +257,7 @@ class SimProcess:
         self.world.note(f"process {self.life.number} has ended")
         self.life.ended_ns = self.world.now_ns
         self.world.processes.remove(self)
-        self._store.die()
+        self._backing.die()
         for call in self._calls:
             call.end(grpc.StatusCode.UNAVAILABLE)
         self.loop.kill()
@@ -272,6 +272,7 @@ class _Door:
 
     async def refuse_new_clients(self) -> None:
         self._process.world.note("not ready any more")
+        self._process.unready_since_ns = self._process.world.now_ns
 
     async def stop(self, grace_seconds: float) -> None:
         await self._process.close_door(grace_seconds)

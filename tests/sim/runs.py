@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.sim.process import SimProcess
 from tests.sim.scenarios import SCENARIOS, Scenario
-from tests.sim.simulation import Mode, Simulation
+from tests.sim.simulation import ALONE, REPLICATED, Mode, Simulation
 from tests.sim.stage import Stage
 from tests.sim.world import MS_NS
 
@@ -97,10 +97,17 @@ def survey(seeds: range, modes: tuple[Mode, ...]) -> Survey:
 
 
 def everything(seed_count: int) -> Iterator[Finding]:
-    """All of it, the quickest first."""
+    """All that one process can violate, the quickest first."""
     yield from whole_scenarios()
     for scenario in SCENARIOS:
         if scenario.dies_everywhere:
             yield from crashes_in(scenario)
     for seed in range(seed_count):
-        yield from survey(range(seed, seed + 1), tuple(Mode)).findings
+        yield from survey(range(seed, seed + 1), ALONE).findings
+
+
+def among_replicas(seed_count: int) -> Iterator[Finding]:
+    """What seeds with several replicas violate, each in both modes."""
+    for seed in range(seed_count):
+        for mode in REPLICATED:
+            yield from survey(range(seed, seed + 1), (mode,)).findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,27 +16,39 @@ from engine.state import MatchState, Phase
 from service.ports import Append
 from tests.sim.audit import audit
 from tests.sim.clients import CALM, FIDGETY, Watcher
+from tests.sim.cluster import Cluster
 from tests.sim.hostile import Hostile
 from tests.sim.logs import note_logs
-from tests.sim.machine import Machine
+from tests.sim.machine import LoneMachine
 from tests.sim.player import Player, Temper
 from tests.sim.prepared import Prepared, Wish, prepare
-from tests.sim.troubles import Troubles
-from tests.sim.truth import Truth
+from tests.sim.replica_troubles import ReplicaTroubles
+from tests.sim.troubles import MachineTroubles, Troubles
+from tests.sim.truth import AMONG_REPLICAS, Truth
 from tests.sim.world import MS_NS, SECOND_NS, World
 
 QUIET_NS = 5 * SECOND_NS
 """How long the world goes on without faults before it is judged."""
+QUIET_AMONG_REPLICAS_NS = (3 * SECOND_NS, 6 * SECOND_NS, 8 * SECOND_NS)
+"""The same among replicas: at least, if news were lost, and at most, while somebody may have to be fenced first."""
 LONGEST_NS = 60 * SECOND_NS
 
 
 class Mode(Enum):
-    """What goes wrong."""
+    """What goes wrong; the last two with several replicas."""
 
     LIGHT = "light"
     HEAVY = "heavy"
     CLIENT = "client"
     PLANNED = "planned"
+    REPLICAS = "replicas"
+    DEPLOYS = "deploys"
+
+
+REPLICATED = (Mode.REPLICAS, Mode.DEPLOYS)
+"""Those in which several replicas share a database."""
+ALONE = tuple(mode for mode in Mode if mode not in REPLICATED)
+"""Those of one process and its disk."""
 
 
 @dataclass
@@ -63,30 +76,47 @@ class Simulation:
         self.truth = Truth(self.world)
         self.chance = self.world.chance(f"workload {mode.value}")
         drain_seconds = self.chance.choice([0.0, 0.2, 0.8])
-        self.machine = Machine(self.world, self.truth, drain_seconds=drain_seconds)
+        self.machine: LoneMachine | Cluster
+        self.troubles: Troubles
+        if self.has_replicas:
+            self.truth.patience = AMONG_REPLICAS
+            self.machine = Cluster(self.world, self.truth, drain_seconds=0.4 + drain_seconds, size=2 + seed % 2)
+            self.troubles = ReplicaTroubles(self.machine, self.world.chance("troubles"))
+        else:
+            self.machine = LoneMachine(self.world, self.truth, drain_seconds=drain_seconds)
+            self.troubles = MachineTroubles(self.machine, self.world.chance("troubles"))
         self.machine.disk.on_append = self._appended
-        self.troubles = Troubles(self.machine, self.world.chance("troubles"))
         self.states: dict[str, MatchState] = {}
         self.players: list[Player] = []
         self.watchers: list[Watcher] = []
         self.enemies: list[Hostile] = []
         self._active_until_ns = self.chance.choice([4, 4, 5, 14]) * SECOND_NS
-        self._aims = {Mode.LIGHT: self.chance.choice([1, 1, 2]), Mode.HEAVY: 3}.get(mode, 0)
+        few = self.chance.choice([1, 1, 2])
+        self._is_heavy = mode is Mode.HEAVY or (mode is Mode.REPLICAS and self.chance.random() < 0.5)
+        self._aims = 3 if self._is_heavy else few if mode in (Mode.LIGHT, Mode.REPLICAS) else 0
+        self._has_begun = False
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether several processes share the matches."""
+        return self.mode in REPLICATED
 
     def run(self) -> Report:
         """Play it to the end, and judge it."""
         configuration = structlog.get_config()
         structlog.configure(processors=[note_logs(self.truth)])
         try:
-            self._play()
+            with self.machine.server.in_place_of_asyncpg() if isinstance(self.machine, Cluster) else nullcontext():
+                self._play()
         finally:
             self.machine.end()
             structlog.configure(**configuration)
         return Report(self.seed, self.mode, self.world.trace.hexdigest(), self.truth.violations, self.truth.counts)
 
     def _play(self) -> None:
-        for number in range(self.chance.randrange(2, 6)):
+        for number in range(self.chance.randrange(1, 3) if self.has_replicas else self.chance.randrange(2, 6)):
             self._make_match(number)
+        self._has_begun = True
         self.machine.start()
         for client in (*self.players, *self.watchers):
             self.world.after(self.chance.randrange(150 * MS_NS), client.connect)
@@ -101,10 +131,30 @@ class Simulation:
         self.troubles.end()
         while not self.machine.is_up or self.world.now_ns < self.troubles.ends_ns:
             self.world.run(self.world.now_ns + 100 * MS_NS)
-            assert self.world.now_ns < LONGEST_NS, "the service does not come up"
-        self.world.run(self.world.now_ns + QUIET_NS)
-        only_clients = self.mode in (Mode.CLIENT, Mode.PLANNED)
+            if self.world.now_ns >= LONGEST_NS:
+                self.truth.violated("the service comes up", f"not within {LONGEST_NS / SECOND_NS} s")
+                break
+        self._be_quiet()
+        only_clients = self.mode in (Mode.CLIENT, Mode.PLANNED, Mode.DEPLOYS)
         audit(self.truth, self.machine.disk, [*self.players, *self.watchers], only_clients=only_clients)
+
+    def _be_quiet(self) -> None:
+        """Let time pass without faults; among replicas, which take long to play, no more of it than is needed."""
+        if not self.has_replicas:
+            self.world.run(self.world.now_ns + QUIET_NS)
+            return
+        usual_ns, after_loss_ns, longest_ns = QUIET_AMONG_REPLICAS_NS
+        began_ns, least_ns = self.world.now_ns, after_loss_ns if self.truth.counts["news lost"] else usual_ns
+        while (passed_ns := self.world.now_ns - began_ns) < longest_ns and (passed_ns < least_ns or self._waits()):
+            self.world.run(self.world.now_ns + SECOND_NS // 4)
+
+    def _waits(self) -> bool:
+        """Whether a match waits for the service."""
+        now_ns = self.world.service_ns()
+        return any(
+            state.suspended_at_ns is not None or (state.due_ns is not None and state.due_ns < now_ns)
+            for state in self.states.values()
+        )
 
     def _make_match(self, number: int) -> None:
         chance = self.chance
@@ -127,7 +177,8 @@ class Simulation:
 
     def _people(self, prepared: Prepared, *, shared_device: bool) -> None:
         chance, mode = self.chance, self.mode
-        fidgets = FIDGETY if mode in (Mode.HEAVY, Mode.CLIENT) or (mode is Mode.PLANNED and self.seed % 2) else CALM
+        is_planned = mode in (Mode.PLANNED, Mode.DEPLOYS)
+        fidgets = FIDGETY if self._is_heavy or mode is Mode.CLIENT or (is_planned and self.seed % 2) else CALM
         for holder in ("device",) if shared_device else ("one", "two"):
             player = Player(
                 self.machine,
@@ -146,18 +197,18 @@ class Simulation:
         self.watchers.append(
             Watcher(self.machine, spectator_chance, "spectator", prepared.match_id, fidgets, token=token)
         )
-        if mode in (Mode.HEAVY, Mode.CLIENT) and chance.random() < 0.5:
+        if (self._is_heavy or mode is Mode.CLIENT) and chance.random() < 0.5:
             hostile_chance = self.world.chance(f"hostile {prepared.match_id}")
             self.enemies.append(Hostile(self.machine, hostile_chance, prepared, floods=chance.random() < 0.5))
 
     def _plan(self) -> None:
         """What will happen whatever the matches do."""
-        if self.mode is Mode.HEAVY:
+        if self._is_heavy:
             at_ns = 0
             while at_ns < 14 * SECOND_NS:
                 at_ns += self.chance.randrange(100 * MS_NS, 1_800 * MS_NS)
                 self.world.at(at_ns, self._anything)
-        if self.mode is Mode.PLANNED:
+        if self.mode in (Mode.PLANNED, Mode.DEPLOYS):
             for _ in range(self.chance.randrange(1, 4)):
                 self.world.at(self.chance.randrange(4_000 * MS_NS), self._restart)
 
@@ -178,7 +229,7 @@ class Simulation:
         if self._aims > 0:
             self._aims -= 1
             self.troubles.aim(state.decision.deadline_ns)
-        elif self.mode is Mode.PLANNED:
+        elif self.mode in (Mode.PLANNED, Mode.DEPLOYS):
             self.world.after(self._around(state.decision), self._restart)
 
     def _around(self, decision: Decision) -> int:
@@ -196,5 +247,5 @@ class Simulation:
         names = " ".join(type(event).__name__ for event in change.events)
         self.world.note(f"{change.match_id[:6]} v{state.version} {names}")
         has_begun = any(isinstance(event, ev.ClockStarted | ev.ClocksResumed) for event in change.events)
-        if has_begun and self.machine.process is not None:
+        if has_begun and self._has_begun:
             self._maybe_aim(state)

@@ -11,10 +11,10 @@ from service.ports import Append
 from tests.sim.audit import audit
 from tests.sim.clients import CALM, Watcher
 from tests.sim.logs import note_logs
-from tests.sim.machine import Machine
+from tests.sim.machine import LoneMachine
 from tests.sim.player import Player, Temper
 from tests.sim.prepared import Wish, prepare
-from tests.sim.troubles import Troubles
+from tests.sim.troubles import MachineTroubles
 from tests.sim.truth import Truth
 from tests.sim.world import MS_NS, SECOND_NS, World
 
@@ -30,9 +30,9 @@ class Stage:
     def __init__(self, wish: Wish | None = None, *, drain_seconds: float = 0.2, is_printing: bool = False) -> None:
         self.world = World(3, is_printing)  # a seed that leaves the order of callbacks alone
         self.truth = Truth(self.world)
-        self.machine = Machine(self.world, self.truth, drain_seconds=drain_seconds)
+        self.machine = LoneMachine(self.world, self.truth, drain_seconds=drain_seconds)
         self.machine.disk.on_append = self._appended
-        self.troubles = Troubles(self.machine, self.world.chance("troubles"))
+        self.troubles = MachineTroubles(self.machine, self.world.chance("troubles"))
         self.on_turn_stored: Callable[[], None] | None = None
         """Happens once, when the next turn has been stored and before anybody is told."""
         wish = wish or Wish(due_in_ns=DUE_NS)

@@ -68,6 +68,9 @@ class Owner(Protocol):
     def effect(self, name: str) -> None:
         """Something is about to happen that the outside can see; the process may die of it."""
 
+    def beaten(self) -> None:
+        """A heartbeat of it was stored."""
+
 
 class SimStore:
     """One process's store. `late` is told of every commit that is under way when the process dies."""
@@ -151,8 +154,13 @@ class SimStore:
             self._commit_event.cancel()
             if self._batch and self._weather.down_until_ns <= self._world.now_ns and self._commits_dying():
                 for write, _ in self._batch:
-                    self._disk.write(write)
+                    self._write(write)
                 self._world.note(f"disk: {len(self._batch)} written while the process died")
+
+    def _write(self, write: Write) -> Exception | None:
+        if isinstance(write, Heartbeat):
+            self._owner.beaten()
+        return self._disk.write(write)
 
     def _commits_dying(self) -> bool:
         return self._chance.random() < self._weather.odds_of_dying_commit
@@ -191,7 +199,7 @@ class SimStore:
         outcomes: list[Exception | None] = [StoreUnavailableError("weather") for _ in batch]
         trouble = self._trouble(batch)
         if trouble != "before":
-            written = [self._disk.write(write) for write, _ in batch]
+            written = [self._write(write) for write, _ in batch]
             outcomes = outcomes if trouble == "after" else written
         names = ", ".join(type(write).__name__ for write, _ in batch)
         self._world.note(f"disk: {names} {trouble or 'committed'}")

@@ -17,11 +17,13 @@ from service.ports import Append, CommandRecord
 from service.rpc import requests
 from service.rpc.statuses import StatusError
 from spectacularbid.v1 import match_service_pb2 as pb
-from tests.sim.disk import Disk, Written
+from tests.sim.disk import Disk, Noted, Written
 from tests.sim.truth import Attempt, Truth
-from tests.sim.world import NOON_NS
+from tests.sim.world import NOON_NS, SECOND_NS
 
 _OF_LATER_PROCESSES = frozenset({FaultCause.REPLICA_LOST, FaultCause.OUTAGE})
+TOLD_WITHIN_NS = SECOND_NS
+"""How soon a replica must know what another one has stored in the ledger."""
 SEATS = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO}
 
 
@@ -36,6 +38,8 @@ class Story:
     """Records that came with no version of their own."""
     rows: list[tuple[int, Fault]] = field(default_factory=list)
     """The rows of the ledger that concern the match, with their places in it."""
+    noted: list[Noted] = field(default_factory=list)
+    """For each place in the ledger."""
 
     @property
     def versions(self) -> range:
@@ -48,11 +52,21 @@ class Story:
         """All of them."""
         return [fault for _, fault in self.rows]
 
-    def faults_for(self, written: Written) -> tuple[Fault, ...]:
-        """Those that a verdict must know: all but what a later process found out about the death of an earlier one."""
-        return tuple(
-            fault for place, fault in self.rows if place < written.rows_before or fault.cause not in _OF_LATER_PROCESSES
-        )
+    def faults_for(self, written: Written) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+        """Those that a verdict must know, and those that it may know.
+
+        It knows all that its own process found, but not what a later one found out about the death of an earlier; and
+        what others found, when they have had time to tell.
+        """
+        must, may = [], []
+        for place, fault in self.rows:
+            noted, was_there = self.noted[place], place < written.rows_before
+            is_own = noted.author == written.author and (was_there or fault.cause not in _OF_LATER_PROCESSES)
+            if is_own or was_there:
+                may.append(fault)
+            if is_own or (was_there and noted.at_ns <= written.at_ns - TOLD_WITHIN_NS):
+                must.append(fault)
+        return tuple(must), tuple(may)
 
     @property
     def last(self) -> MatchState:
@@ -92,8 +106,12 @@ class Story:
 
     def standstills(self, version: int) -> list[tuple[int, int]]:
         """From when to when, on the service's line of time, that decision has been suspended before `version`."""
+        return self.suspensions(self.began(version) + 1, version)
+
+    def suspensions(self, first: int, last: int) -> list[tuple[int, int]]:
+        """From when to when, on that line, the clocks stood in these versions."""
         suspended_ns, spans = 0, []
-        for number in range(self.began(version) + 1, version + 1):
+        for number in range(first, last + 1):
             for event in self.change(number).events:
                 if isinstance(event, ev.ClocksSuspended):
                     suspended_ns = event.at_ns
@@ -119,6 +137,7 @@ def stories(disk: Disk) -> list[Story]:
         story.states.append(advance(story.states[-1], change.events))
         story.written.append(written)
     for story in told.values():
+        story.noted = disk.noted
         story.rows = [
             (place, row.fault) for place, row in enumerate(disk.ledger) if row.match_id in (None, story.match_id)
         ]

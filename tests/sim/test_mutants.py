@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim.mutants import Mutant
 from tests.sim.mutating import ROOT, mutated
+from tests.sim.replica_mutants import MUTANTS
 
 
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.name) for mutant in MUTANTS])

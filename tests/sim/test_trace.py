@@ -6,7 +6,7 @@ import sys
 
 from tests.sim.mutating import ROOT
 
-SEEDS = 8
+SEEDS = 12
 
 
 def traced(hash_seed: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.clock import Arrival
 from spectacularbid.v1 import commands_pb2, outcomes_pb2
-from tests.sim.world import NOON_NS, World
+from tests.sim.world import NOON_NS, SECOND_NS, World
 
 
 @dataclass(slots=True, eq=False)
@@ -48,17 +48,40 @@ class InjectedFault:
     to_ns: int
     from_service_ns: int
     to_service_ns: int
+    life: int | None = None
+    """The process that it befell, if it was one of several."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Life:
     """One process from its start to its end."""
 
     number: int
     began_ns: int
     opened_ns: int | None = None
+    asked_to_stop_ns: int | None = None
     ended_ns: int | None = None
     is_planned: bool = False
+    beats: list[int] = field(default_factory=list)
+    """When heartbeats of it were stored."""
+    fenced: list[int] = field(default_factory=list)
+    """When other processes took it for lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How soon things must happen, in true time."""
+
+    overdue_ns: int = 3 * SECOND_NS
+    """So long after the last fault nothing due may be left."""
+    travel_ns: int = SECOND_NS // 2
+    """How long a new version may be on its way to a watcher."""
+    shown_ns: int = 2 * SECOND_NS
+    """How long after its beginning a player must have seen a decision that is lost on time."""
+
+
+AMONG_REPLICAS = Patience(overdue_ns=7 * SECOND_NS, travel_ns=3 * SECOND_NS // 2, shown_ns=7 * SECOND_NS)
+"""A replica that is gone must be fenced first; and lost news are looked for every five seconds."""
 
 
 @dataclass
@@ -66,6 +89,7 @@ class Truth:
     """The log of what happened."""
 
     world: World
+    patience: Patience = field(default_factory=Patience)
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=lambda: defaultdict(list))
     """By match and command id."""
     faults: list[InjectedFault] = field(default_factory=list)
