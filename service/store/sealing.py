@@ -21,6 +21,7 @@ from service.store.json_forms import StoredFormatError
 KEY_BYTES: Final = 32
 _ID_BYTES: Final = 8
 _NONCE_BYTES: Final = 12
+_NONCES_DRAWN: Final = 64
 _TEXT_AT: Final = _ID_BYTES + _NONCE_BYTES
 _PRIVATE: Final = 0o600
 
@@ -40,10 +41,14 @@ class Seal:
         self._ciphers = {_id_of(each): AESGCM(each) for each in (*older, key)}
         self._id = _id_of(key)
         self._cipher = self._ciphers[self._id]
+        self._nonces: list[bytes] = []
 
     def close(self, plain: bytes, place: str) -> bytes:
-        """The sealed value."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
+        """The sealed value. For one thread: nonces are drawn in advance, as asking the system for each costs more."""
+        if not self._nonces:
+            drawn = secrets.token_bytes(_NONCE_BYTES * _NONCES_DRAWN)
+            self._nonces = [drawn[at : at + _NONCE_BYTES] for at in range(0, len(drawn), _NONCE_BYTES)]
+        nonce = self._nonces.pop()
         return self._id + nonce + self._cipher.encrypt(nonce, plain, place.encode())
 
     def open(self, sealed: bytes, place: str) -> bytes:
