@@ -47,7 +47,7 @@ class Tools(Protocol):
         """What is stored. Raises StoreOpenError."""
 
     def back_up(self, settings: Settings, to: Path) -> None:
-        """Copy the store as it is now into a new file. Raises StoreOpenError."""
+        """Copy the store as it is now into a new file. Raises StoreOpenError or RefusedError."""
 
     def reseal(self, settings: Settings) -> int:
         """Seal what is stored with the first sealing key; how many rows it was. Raises StoreOpenError."""

@@ -60,7 +60,7 @@ class Settings(BaseSettings):
     nats_url: Hidden | None = Field(None, description="NATS between replicas; without it they look twice a second")
     nats_credentials_file: Path | None = Field(None, description="NATS credentials (.creds)")
     sealing_key_file: Path | None = Field(None, description="key for hidden tiles at rest; made if it is not there")
-    admin_socket: Path | None = Field(None, description="socket of the admin commands; the database with .admin behind")
+    admin_socket: Path | None = Field(None, description="socket of the admin commands; beside a SQLite file by default")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level to log")
     log_format: Literal["json", "console"] = Field("json", description="json for machines, console for people")
     traces: bool = Field(default=False, description="send OpenTelemetry traces as the OTEL_* variables say")
@@ -96,9 +96,11 @@ class Settings(BaseSettings):
         return loopback.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
 
     @property
-    def admin_path(self) -> Path:
-        """Where the admin commands reach a running service."""
-        return self.admin_socket or self.database.with_name(f"{self.database.name}.admin")
+    def admin_path(self) -> Path | None:
+        """Where the admin commands reach a running service; with PostgreSQL nowhere unless a place is named."""
+        if self.admin_socket is None and self.database_url is None:
+            return self.database.with_name(f"{self.database.name}.admin")
+        return self.admin_socket
 
     @field_validator("host")
     @classmethod

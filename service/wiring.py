@@ -256,6 +256,8 @@ class Service:
 
     def _admin_server(self, settings: Settings) -> AdminServer | None:
         """The admin socket; without one that was asked for the service does not start. Raises RuntimeError."""
+        if settings.admin_path is None:
+            return None
         try:
             return AdminServer(settings.admin_path, self._core.matches, drain=self._asked_to_drain)
         except RuntimeError:

@@ -69,6 +69,8 @@ def trouble(error: BaseException) -> str:
             return "the user of SPECBID_DATABASE_URL may not do what the service needs in PostgreSQL"
         case asyncpg.exceptions.TargetServerAttributeNotMatched():
             return "PostgreSQL takes no writes: no server of SPECBID_DATABASE_URL is a primary"
+        case asyncpg.UndefinedTableError():
+            return "PostgreSQL lacks a table of the service: run `spectacular-bid migrate`"
         case OSError() | TimeoutError():
             return "PostgreSQL cannot be reached at the address of SPECBID_DATABASE_URL"
         case asyncpg.exceptions.ClientConfigurationError():

@@ -16,6 +16,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from service.ports import StoreOpenError
 from service.store.json_forms import StoredFormatError
 
 KEY_BYTES: Final = 32
@@ -97,6 +98,21 @@ def seal_from(path: Path, needed: str = "") -> Seal:
             " line of its own."
         )
     return seal
+
+
+def existing_seal(path: Path) -> Seal:
+    """The same for whoever only reads: no key is made. Raises StoreOpenError."""
+    if not path.exists():
+        raise StoreOpenError(f"The sealing key {path} is not there.")
+    try:
+        return seal_from(path)
+    except SealingKeyError as error:
+        raise StoreOpenError(str(error)) from error
+
+
+def missing_keys(seal: Seal, path: Path, needed: str) -> list[str]:
+    """A sentence for each key with which a database was written and that is not in the file of the seal."""
+    return [f"{path} lacks the sealing key {key_id} of this database." for key_id in seal.missing(needed)]
 
 
 def keys_in_use(needed: str, seal: Seal) -> str:

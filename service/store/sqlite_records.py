@@ -13,7 +13,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 from engine.events import Step
 from service.ports import DealSecrets, LedgerRow, StoredMatch, StoreOpenError, StoreUnavailableError
 from service.store import sqlite_read
-from service.store.sealing import Seal, SealingKeyError, seal_from
+from service.store.sealing import Seal, existing_seal, missing_keys
 from service.store.sqlite import KEY_IDS
 from service.store.sqlite_file import current_schema, key_path_of
 
@@ -84,20 +84,13 @@ class SqliteRecords:
 
     def _missing_key(self) -> Iterator[str]:
         try:
-            missing = self._seal.missing(self._read(sqlite_read.meta, KEY_IDS) or "")
+            yield from missing_keys(self._seal, self._key_path, self._read(sqlite_read.meta, KEY_IDS) or "")
         except StoreOpenError as error:
             yield str(error)
-        else:
-            yield from (f"{self._key_path} lacks the sealing key {key_id} of this database." for key_id in missing)
 
     @cached_property
     def _seal(self) -> Seal:
-        if not self._key_path.exists():  # whoever reads makes no key
-            raise StoreOpenError(f"The sealing key {self._key_path} is not there.")
-        try:
-            return seal_from(self._key_path)
-        except SealingKeyError as error:
-            raise StoreOpenError(str(error)) from error
+        return existing_seal(self._key_path)
 
     def _read(self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:

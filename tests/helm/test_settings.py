@@ -20,12 +20,6 @@ from tests.helm.chart import (
     server,
 )
 
-NOT_YET = {
-    *("SPECBID_DATABASE_URL", "SPECBID_DURABILITY"),
-    *("SPECBID_NATS_URL", "SPECBID_NATS_CREDENTIALS_FILE"),
-    "SPECBID_ADMIN_SOCKET",
-}
-"""What the service is about to learn; until then it does not look at these."""
 KNOWN = {f"SPECBID_{name.upper()}": field for name, field in Settings.model_fields.items()}
 LEFT_TO_EXTRA_ENV = {"SPECBID_GUESTS_PER_SECOND", "SPECBID_TRACES"}
 """There are no guests in a cluster; traces need an image with the extra, and OTEL_* variables besides."""
@@ -45,7 +39,7 @@ def test_the_service_knows_every_variable_that_the_chart_sets() -> None:
         for entry in container.get("env", [])
         if entry["name"].startswith("SPECBID_")
     }
-    assert used - KNOWN.keys() - NOT_YET == set()
+    assert used - KNOWN.keys() == set()
 
 
 def test_every_setting_can_be_reached() -> None:
@@ -80,8 +74,6 @@ def test_bounds_of_the_chart_are_bounds_of_the_service() -> None:
     for group in ("limits", "timing"):
         for key, bounds in schema[group]["properties"].items():
             name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-            if f"SPECBID_{name.upper()}" in NOT_YET:
-                continue
             marks = Settings.model_fields[name].metadata
             assert {bounds["minimum"]} == {mark.ge for mark in marks if hasattr(mark, "ge")}, key
             assert {bounds["maximum"]} == {mark.le for mark in marks if hasattr(mark, "le")}, key
