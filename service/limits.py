@@ -138,7 +138,7 @@ class OpenStreams:
         self._on_full = on_full
         self._seat_streams = seat_streams
         self._spectator_streams = spectator_streams
-        self._streams: dict[Holder, dict[Watch, bytes]] = {}
+        self._streams: dict[Holder, dict[Watch, Credential]] = {}
         self._spectators: dict[str, int] = {}
 
     def open(self, credential: Credential, watch: Watch) -> None:
@@ -157,7 +157,7 @@ class OpenStreams:
             oldest = next(iter(streams))
             oldest.end(StreamReplacedError())
             self.close(credential, oldest)
-        self._streams.setdefault(holder, {})[watch] = credential.token_hash
+        self._streams.setdefault(holder, {})[watch] = credential
         if spectates:
             self._spectators[credential.match_id] = self._spectators.get(credential.match_id, 0) + 1
 
@@ -174,9 +174,13 @@ class OpenStreams:
             if not left:
                 del self._spectators[credential.match_id]
 
+    def credentials(self) -> dict[bytes, Credential]:
+        """What streams are open with, by token."""
+        return {each.token_hash: each for streams in self._streams.values() for each in streams.values()}
+
     def revoke(self, credential: Credential) -> None:
         """End every stream that was opened with this very token."""
-        for watch, token_hash in list(self._streams.get(holder_of(credential), {}).items()):
-            if token_hash == credential.token_hash:
+        for watch, opened_with in list(self._streams.get(holder_of(credential), {}).items()):
+            if opened_with.token_hash == credential.token_hash:
                 watch.end(TokenRevokedError())
                 self.close(credential, watch)

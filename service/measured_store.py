@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from engine.events import Step
@@ -65,6 +65,10 @@ class MeasuredStore(Store):
     async def credential(self, token_hash: bytes) -> Credential | None:
         """Measured."""
         return await self._measured(Operation.CREDENTIAL, self._store.credential(token_hash))
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        """Measured."""
+        return await self._measured(Operation.GOOD_TOKENS, self._store.good_tokens(token_hashes))
 
     async def add_credential(self, credential: Credential) -> None:
         """Measured."""

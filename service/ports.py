@@ -6,7 +6,7 @@ assertion is a mistake of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -209,6 +209,9 @@ class Store(Protocol):
 
     async def credential(self, token_hash: bytes) -> Credential | None:
         """What a token is good for."""
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        """Which of these tokens (their hashes) are good; one that was replaced is not."""
 
     async def add_credential(self, credential: Credential) -> None:
         """Store a further token of a match that exists, durably; doing it again is safe."""

@@ -176,12 +176,13 @@ class Service:
             metrics=self._metrics,
             shuffle=fair_order,
         )
+        handlers = self._handlers(settings, store)
         self._tracing = _tracing() if settings.traces else None
         host = _bracketed(settings.host)
         health = settings.plain_health_port
         self._grpc = GrpcServer(
             f"{host}:{settings.port}",
-            self._handlers(settings, store),
+            handlers,
             self._core.clock,
             self._metrics,
             credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
@@ -190,8 +191,8 @@ class Service:
             tracing=self._tracing,
         )
         self._admin = self._admin_server(settings)
-        self._clock_watch = ClockWatch(behind.error_bound_ns, self._grpc)
-        self._watching: asyncio.Task[None] | None = None
+        self._watches = ClockWatch(behind.error_bound_ns, self._grpc).run, handlers.gatekeeper.end_revoked_streams
+        self._watching: list[asyncio.Task[None]] = []
         if settings.reflection:
             self._grpc.offer_reflection()
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
@@ -233,7 +234,7 @@ class Service:
             if self._admin is not None:
                 await self._admin.start()
             if self._is_shared:
-                self._watching = asyncio.create_task(self._clock_watch.run())
+                self._watching = [asyncio.create_task(watch()) for watch in self._watches]
         except BaseException:
             await self._grpc.stop(0)
             await self._stop_admin()
@@ -281,8 +282,8 @@ class Service:
     async def stop(self) -> None:
         """Drain: not ready, still serving; streams end with a resume point; clocks stand; then nothing is left."""
         get_logger().info("draining", seconds=self.drain_seconds)
-        if self._watching is not None:
-            self._watching.cancel()
+        for watching in self._watching:
+            watching.cancel()
         suspended = await self._core.drain(self._grpc, self.drain_seconds)
         await self._stop_admin()
         self._stop_fetching()

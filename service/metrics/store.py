@@ -18,6 +18,7 @@ class Operation(Enum):
     STEPS = "steps"
     COMMAND = "command"
     CREDENTIAL = "credential"
+    GOOD_TOKENS = "good_tokens"
     ADD_CREDENTIAL = "add_credential"
     REPLACE_CREDENTIAL = "replace_credential"
     HOLDS = "holds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from urllib.parse import unquote
 
 from engine.clock import SECOND_NS
 from service.limits import UNLIMITED, Limits
+from service.logs import get_logger
 from service.matches import token_hash
 from service.metrics import Metrics
-from service.ports import Credential, Store
+from service.ports import Credential, Store, StoreUnavailableError
 from service.rpc.edge import Context
 from service.rpc.platform import Platform
 from service.rpc.statuses import MISSING_SCOPE, PERMISSION_DENIED, UNAUTHENTICATED, StatusError
@@ -131,6 +133,22 @@ class Gatekeeper:
         self._known.pop(credential.token_hash, None)
         _remember(self._rotated, credential.token_hash, None)  # the store may be answering for it right now
         self.limits.streams.revoke(credential)
+
+    async def end_revoked_streams(self) -> None:
+        """Ask the store about the tokens of all open streams, every `recheck_ns` until cancelled.
+
+        So a stream ends too when its token is rotated at another replica.
+        """
+        while True:
+            await asyncio.sleep(self._recheck_ns / SECOND_NS)
+            opened = self.limits.streams.credentials()
+            try:
+                good = await self._store.good_tokens(opened.keys()) if opened else set()
+            except StoreUnavailableError:
+                get_logger().warning("tokens_not_checked")
+                continue
+            for hashed in opened.keys() - good:
+                self.revoke(opened[hashed])
 
     def _bearer(self, metadata: Metadata) -> str | None:
         """The text after Bearer, None unless there is exactly one well-formed header."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from engine.events import Step
@@ -106,6 +106,10 @@ class PostgresStore:
     async def credential(self, token_hash: bytes) -> Credential | None:
         """What a token is good for."""
         return await self._read(postgres_read.credential, token_hash)
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        """Which of these tokens are good; one that was replaced is not."""
+        return await self._read(postgres_read.good_tokens, token_hashes)
 
     async def add_credential(self, credential: Credential) -> None:
         """Store a further token of a match that exists, durably; doing it again is safe."""

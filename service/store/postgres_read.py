@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from engine.events import Step
 from engine.view import Audience
@@ -42,6 +42,12 @@ async def credential(connection: Connection, token_hash: bytes) -> Credential | 
         return None
     match_id, audience, subject, ended_at_ns = row
     return Credential(token_hash, match_id, audience_of(audience), subject, ended_at_ns)
+
+
+async def good_tokens(connection: Connection, token_hashes: Collection[bytes]) -> set[bytes]:
+    """Which of these tokens are good; one that was replaced is not."""
+    query = "SELECT token_hash FROM credentials WHERE token_hash = ANY ($1::bytea[])"
+    return {row["token_hash"] for row in await connection.fetch(query, list(token_hashes))}
 
 
 async def holds(connection: Connection, match_id: str, audience: Audience, subject: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -133,6 +133,10 @@ class SqliteStore:
     async def credential(self, token_hash: bytes) -> Credential | None:
         """What a token is good for."""
         return await self._read(sqlite_read.credential, token_hash)
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        """Which of these tokens are good; one that was replaced is not."""
+        return await self._read(sqlite_read.good_tokens, token_hashes)
 
     async def add_credential(self, credential: Credential) -> None:
         """Store a further token of a match that exists, durably; doing it again is safe."""

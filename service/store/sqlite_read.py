@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from sqlite3 import Connection, Error
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -74,6 +74,12 @@ def credential(connection: Connection, token_hash: bytes) -> Credential | None:
     for match_id, audience, subject, ended_at_ns in connection.execute(query, (token_hash,)).fetchall():
         return Credential(token_hash, match_id, audience_of(audience), subject, ended_at_ns)
     return None
+
+
+def good_tokens(connection: Connection, token_hashes: Collection[bytes]) -> set[bytes]:
+    """Which of these tokens are good; one that was replaced is not."""
+    query = "SELECT 1 FROM credentials WHERE token_hash = ?"
+    return {hashed for hashed in token_hashes if connection.execute(query, (hashed,)).fetchall()}
 
 
 def holds(connection: Connection, match_id: str, audience: Audience, subject: str) -> bool:

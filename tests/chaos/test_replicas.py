@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -20,8 +21,21 @@ from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
 from tests.support.cluster import NO_FILE, Cluster, Replica, cluster
 from tests.support.late_match import MATCH_ID, TOKENS, LateMatch, append_late_match
-from tests.support.players import RESIGN, Situation, Table, Viewer, choose, is_over, new_id, new_table, play_until
+from tests.support.players import (
+    RESIGN,
+    Situation,
+    Table,
+    Viewer,
+    choose,
+    is_over,
+    new_id,
+    new_table,
+    play_until,
+    read_to_end,
+    read_update,
+)
 from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.rejections import rejection
 from tests.support.server import run_command, starting_process
 from tests.support.waiting import until
 
@@ -107,6 +121,20 @@ async def test_without_nats_the_match_goes_on_and_streams_are_late_only(shared: 
         for seen in await asyncio.gather(*watching):
             assert seen == sorted(set(seen))
             assert seen[-1] == last.public.version
+
+
+async def test_a_token_that_is_rotated_at_one_replica_ends_streams_at_another(shared: Cluster) -> None:
+    """Within the time for which a token is believed; the fresh one is good everywhere."""
+    async with shared.replicas(2) as (here, there):
+        table = await new_table(here.channel, start=True)
+        old = table.at(there.channel).one
+        async with old.watching() as watch, asyncio.timeout(PATIENCE_SECONDS):
+            await read_update(watch)
+            answer = await table.one.stub.RotateToken(
+                pb.RotateTokenRequest(match_id=old.match_id), metadata=old.metadata
+            )
+            assert (await rejection(read_to_end(watch))).reason == "INVALID_TOKEN"
+        assert (await replace(old, token=answer.token).view()).own.seat == 1
 
 
 async def test_a_repeat_at_another_replica_gets_the_first_outcome(shared: Cluster) -> None:

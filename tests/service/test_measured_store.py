@@ -34,6 +34,7 @@ CALLS: dict[Operation, Callable[[Store], Awaitable[object]]] = {
     Operation.STEPS: lambda store: store.steps(MATCH_ID, 0),
     Operation.COMMAND: lambda store: store.command(MATCH_ID, Audience.SEAT_ONE, "c"),
     Operation.CREDENTIAL: lambda store: store.credential(b"h"),
+    Operation.GOOD_TOKENS: lambda store: store.good_tokens([b"h"]),
     Operation.ADD_CREDENTIAL: lambda store: store.add_credential(CREDENTIAL),
     Operation.REPLACE_CREDENTIAL: lambda store: store.replace_credential(b"h", b"i"),
     Operation.HOLDS: lambda store: store.holds(MATCH_ID, Audience.SEAT_ONE, "s"),

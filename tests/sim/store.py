@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol, TypeVar
@@ -86,6 +86,9 @@ class SimStore:
         assert change.events or change.expected_version, "a match begins with events"
         assert change.invite_hash is None or not change.expected_version, "the invite code comes with the first step"
         await self._submit(change)
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        return await self._read(lambda: self._disk.credentials.keys() & token_hashes)
 
     async def add_credential(self, credential: Credential) -> None:
         await self._submit(credential)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -128,6 +128,10 @@ class MemoryStore:
     async def credential(self, token_hash: bytes) -> Credential | None:
         self._require()
         return self.credentials.get(token_hash)
+
+    async def good_tokens(self, token_hashes: Collection[bytes]) -> set[bytes]:
+        self._require()
+        return self.credentials.keys() & token_hashes
 
     async def add_credential(self, credential: Credential) -> None:
         self._require()

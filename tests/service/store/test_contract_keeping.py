@@ -139,6 +139,10 @@ async def test_a_token_is_known_by_its_hash(store: Store) -> None:
     await store.append(creation("m", credentials=tokens))
     assert [await store.credential(token.token_hash) for token in tokens] == tokens
     assert await store.credential(hashed("other")) is None
+    one, two = tokens[0].token_hash, tokens[1].token_hash
+    await store.replace_credential(one, hashed("another"))
+    assert await store.good_tokens({one: 1, two: 2, hashed("other"): 3}.keys()) == {two}
+    assert await store.good_tokens([]) == set()
 
 
 async def test_a_further_token_can_be_added_and_added_again(store: Store) -> None:
