@@ -19,7 +19,8 @@ import pytest
 import yaml
 
 from service.core import GRACE_SECONDS, SUSPENDING_SECONDS
-from service.settings import Settings
+from service.settings import Settings, load_settings
+from service.store.sealing import existing_seal
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.support.server import run_command, server_process
 
@@ -50,10 +51,40 @@ def services() -> dict[str, Any]:
 
 def test_compose_understands_the_file_and_asks_for_a_password(services: dict[str, Any]) -> None:
     """No password is in the file."""
-    assert set(services) == {"migrate", "spectacular-bid", "envoy", "prometheus", "postgres", "nats"}
+    assert set(services) == {"key", "migrate", "spectacular-bid", "envoy", "prometheus", "postgres", "nats"}
     refused = compose("config")
     assert refused.returncode != 0
     assert "choose a password" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["migrate", "spectacular-bid"])
+def test_the_service_knows_and_accepts_every_variable(
+    services: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a place for the admin commands, which PostgreSQL has none of by itself."""
+    environment: dict[str, str] = services[name]["environment"]
+    assert environment.keys() <= {f"SPECBID_{field.upper()}" for field in Settings.model_fields}
+    for variable, text in environment.items():
+        monkeypatch.setenv(variable, text)
+    settings = load_settings()
+    assert settings.database_url is not None
+    assert PASSWORD["SPECBID_POSTGRES_PASSWORD"] in settings.database_url.reveal()
+    assert settings.admin_path == Path(environment["SPECBID_ADMIN_SOCKET"])
+
+
+def test_the_sealing_key_is_made_once_and_for_its_owner_alone(services: dict[str, Any], tmp_path: Path) -> None:
+    """Before the service starts, which makes none with PostgreSQL."""
+    assert services["spectacular-bid"]["depends_on"]["key"]["condition"] == "service_completed_successfully"
+    assert services["key"]["environment"] == services["spectacular-bid"]["environment"]
+    assert services["key"]["volumes"] == services["spectacular-bid"]["volumes"]
+    file = tmp_path / "sealing.key"
+    command = [word.replace("$$", "$") for word in services["key"]["entrypoint"]]
+    made = []
+    for _ in range(2):
+        subprocess.run(command, env=os.environ | {"SPECBID_SEALING_KEY_FILE": str(file)}, check=True)
+        made.append(existing_seal(file).key_id)
+    assert made[0] == made[1]
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_prometheus_finds_the_alerts_of_the_chart(services: dict[str, Any]) -> None:
