@@ -2,33 +2,17 @@
 
 import base64
 import re
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import pytest
 from google.protobuf import json_format
 
 from spectacularbid.v1 import views_pb2
-from tests.support.cluster import NO_FILE, Cluster, cluster
+from tests.support.cluster import NO_FILE, Cluster
 from tests.support.players import is_over, new_table, play_until
-from tests.support.postgres import PostgresServer, connected, postgres_server
+from tests.support.postgres import connected
 from tests.support.server import Finished, run_command, without_grpc_noise
 
 WHY = "the players agreed to start anew"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    """A server."""
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def shared(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Cluster]:
-    """What replicas share."""
-    async with cluster(postgres, tmp_path) as shared:
-        yield shared
 
 
 async def admin(shared: Cluster, *words: str, **settings: str) -> Finished:
