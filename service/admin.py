@@ -49,7 +49,7 @@ class Tools(Protocol):
     def back_up(self, settings: Settings, to: Path) -> None:
         """Copy the store as it is now into a new file. Raises StoreOpenError or RefusedError."""
 
-    def reseal(self, settings: Settings) -> int:
+    async def reseal(self, settings: Settings) -> int:
         """Seal what is stored with the first sealing key; how many rows it was. Raises StoreOpenError."""
 
     def public_json(self, match_id: str, state: MatchState) -> str:
@@ -94,7 +94,7 @@ def add_parsers(commands: Subparsers, run: Callable[[argparse.Namespace], int]) 
     abort.add_argument("--reason", required=True, metavar="TEXT", help="why; the players read it")
     add(asked, "drain", ask_drain, "have the running service stop as SIGTERM does")
     add(asked, "faults", ask_faults, "list the fault ledger")
-    add(asked, "reseal", ask_reseal, "seal what is stored with the first sealing key; the service is stopped")
+    add(asked, "reseal", ask_reseal, "seal what is stored with the first sealing key; nothing serves meanwhile")
     stored = asked.add_parser("store", help="check or back up what is stored", epilog=STATUSES)
     store = stored.add_subparsers(required=True, metavar="COMMAND")
     add(store, "check", ask_check, "check the store, its schema, its key, and that every log can be replayed")
@@ -175,7 +175,7 @@ async def ask_backup(tools: Tools, settings: Settings, arguments: argparse.Names
 
 async def ask_reseal(tools: Tools, settings: Settings, _: argparse.Namespace) -> Answer:
     """Let older sealing keys be retired."""
-    rows = tools.reseal(settings)
+    rows = await tools.reseal(settings)
     return Answer((f"{rows} rows are sealed with the first key now; the other keys can be removed",))
 
 

@@ -10,7 +10,7 @@ from service.ports import Records
 from service.rpc import local_calls
 from service.rpc.public_json import public_json
 from service.settings import Settings
-from service.store import postgres_records, sqlite, sqlite_records
+from service.store import postgres_records, postgres_reseal, sqlite, sqlite_records
 
 __all__ = ["abort_match", "back_up", "drain", "health_of", "public_json", "reseal", "stored_records"]
 
@@ -18,8 +18,7 @@ __all__ = ["abort_match", "back_up", "drain", "health_of", "public_json", "resea
 def stored_records(settings: Settings) -> AbstractAsyncContextManager[Records]:
     """What a service has stored, read from outside. Raises StoreOpenError."""
     if settings.database_url is not None:
-        assert settings.sealing_key_file is not None, "checked with the settings"
-        return postgres_records.opened(settings.database_url, key_path=settings.sealing_key_file)
+        return postgres_records.opened(settings.database_url, key_path=_key_path(settings))
     return sqlite_records.opened(settings.database, key_file=settings.sealing_key_file)
 
 
@@ -30,8 +29,10 @@ def back_up(settings: Settings, to: Path) -> None:
     sqlite_records.back_up(settings.database, to)
 
 
-def reseal(settings: Settings) -> int:
+async def reseal(settings: Settings) -> int:
     """Seal what is stored with the first of the keys, while no service runs; how many rows. Raises StoreOpenError."""
+    if settings.database_url is not None:
+        return await postgres_reseal.reseal(settings.database_url, key_path=_key_path(settings))
     return sqlite.reseal(settings.database, key_file=settings.sealing_key_file)
 
 
@@ -51,6 +52,11 @@ async def abort_match(settings: Settings, match_id: str, reason: str) -> int:
 async def drain(settings: Settings) -> float:
     """Have the running service drain; the seconds it serves on. Raises UnreachableError or RefusedError."""
     return await local_calls.drain(_admin_path(settings))
+
+
+def _key_path(settings: Settings) -> Path:
+    assert settings.sealing_key_file is not None, "checked with the settings where matches are kept in PostgreSQL"
+    return settings.sealing_key_file
 
 
 def _admin_path(settings: Settings) -> Path:

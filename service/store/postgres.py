@@ -48,7 +48,7 @@ _CREDENTIAL: Final = (
 )
 _ROTATION: Final = "UPDATE credentials SET token_hash = $2 WHERE token_hash = $1 RETURNING token_hash"
 _STANDBYS: Final = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
-_KEEP: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+KEEP: Final = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class PostgresStore:
@@ -242,4 +242,4 @@ async def _require_keys(connection: Connection, seal: Seal) -> None:
             f"SPECBID_SEALING_KEY_FILE lacks the sealing key {', '.join(missing)}, with which this database was written"
         )
     if (used := keys_in_use(known, seal)) != known:
-        await connection.execute(_KEEP, KEY_IDS, used)
+        await connection.execute(KEEP, KEY_IDS, used)

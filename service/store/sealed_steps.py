@@ -33,6 +33,11 @@ def sealed_step_of(text: str, seal: Seal, place: str) -> Step:
     return step_of_raw([_opened(event, seal, place) for event in json.loads(text)])
 
 
+def resealed(text: str, seal: Seal, place: str) -> str:
+    """The same events, sealed anew. Raises StoredFormatError."""
+    return sealed_step_text(sealed_step_of(text, seal, place), seal, place)
+
+
 def _event_text(event: Event, seal: Seal, place: str) -> str:
     hiding = _HIDING.get(type(event))
     if hiding is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlite3 import Connection
 
-from service.store.sealed_steps import SEALED, sealed_step_of, sealed_step_text
+from service.store.rows import deal_of, deal_row
+from service.store.sealed_steps import SEALED, resealed
 from service.store.sealing import Seal
 
 
@@ -28,21 +29,14 @@ def _steps(connection: Connection, seal: Seal, match_id: str) -> int:
     rows = connection.execute(query, (match_id, f'%"{SEALED}"%')).fetchall()
     for version, text in rows:
         place = f"{match_id}/{version}"
-        anew = sealed_step_text(sealed_step_of(text, seal, place), seal, place)
+        anew = resealed(text, seal, place)
         connection.execute("UPDATE steps SET events = ? WHERE match_id = ? AND version = ?", (anew, match_id, version))
     return len(rows)
 
 
 def _deal(connection: Connection, seal: Seal, match_id: str) -> int:
-    def anew(sealed: bytes, name: str) -> bytes:
-        place = f"{match_id}/{name}"
-        return seal.close(seal.open(sealed, place), place) if sealed else sealed
-
-    query = "SELECT secret, entropy_one, entropy_two FROM deals WHERE match_id = ?"
-    rows = connection.execute(query, (match_id,)).fetchall()
-    for secret, one, two in rows:
-        values = anew(secret, "secret"), anew(one, "one"), anew(two, "two")
-        connection.execute(
-            "UPDATE deals SET secret = ?, entropy_one = ?, entropy_two = ? WHERE match_id = ?", (*values, match_id)
-        )
+    rows = connection.execute("SELECT * FROM deals WHERE match_id = ?", (match_id,)).fetchall()
+    for row in rows:
+        anew = deal_row(match_id, deal_of(row, seal), seal)
+        connection.execute("REPLACE INTO deals VALUES (?, ?, ?, ?, ?)", anew)
     return len(rows)

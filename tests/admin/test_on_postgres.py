@@ -83,6 +83,40 @@ async def test_the_check_names_each_damage(shared: Cluster, tmp_path: Path) -> N
     assert_sentence(damaged, 2, "; see: spectacular-bid admin store check")
 
 
+async def test_sealing_anew_retires_the_old_key(shared: Cluster) -> None:
+    """When nobody serves; then everything opens without the old key, and the match goes on."""
+    old, new = shared.key_file.read_bytes(), base64.b64encode(bytes(range(100, 132)))
+    async with shared.replica() as replica:
+        table = await new_table(replica.channel, start=True)
+        view = await play_until(table, lambda view: view.public.boneyard_size < 13)
+        shared.key_file.write_bytes(new + b"\n" + old)
+        assert_sentence(await admin(shared, "reseal"), 2, "replicas serve this database (1): stop them first.")
+        await replica.server.stop()
+    resealed = await admin(shared, "reseal")
+    assert re.match(r"\d+ rows are sealed with the first key now", resealed.output)
+    shared.key_file.write_bytes(new)
+    assert (await admin(shared, "store", "check")).output == "1 matches, no problem\n"
+    async with shared.replica() as replica:
+        assert (await table.at(replica.channel).view_of(view.own.seat)).own.hand == view.own.hand
+        await replica.server.stop()
+    shared.key_file.write_bytes(old)
+    assert_sentence(await admin(shared, "reseal"), 2, "lacks the sealing key")
+
+
+async def test_a_value_that_cannot_be_opened_leaves_everything_as_it_was(shared: Cluster) -> None:
+    """The command fails, and every row is still under the old key."""
+    async with shared.replica() as replica:
+        table = await new_table(replica.channel, start=True)
+        await replica.server.stop()
+    rows = "SELECT version, events FROM steps ORDER BY version"
+    async with connected(shared.dsn.reveal()) as connection:
+        before = await connection.fetch(rows)
+        await connection.execute("UPDATE deals SET entropy_two = decode(repeat('00', 60), 'hex')")
+        failed = await admin(shared, "reseal")
+        assert_sentence(failed, 2, f"the database cannot be sealed anew: a value at {table.one.match_id}/two is sealed")
+        assert await connection.fetch(rows) == before
+
+
 def assert_sentence(finished: Finished, status: int, sentence: str) -> None:
     """This status, and one sentence on standard error alone."""
     assert (finished.status, finished.output) == (status, ""), finished
