@@ -146,6 +146,11 @@ def _credential(tables: Tables, _: str, args: Arguments) -> list[Row]:
     ]
 
 
+def _good_tokens(tables: Tables, _: str, args: Arguments) -> list[Row]:
+    (asked,) = args
+    return [Row(token_hash=token_hash) for token_hash in asked if token_hash in tables.disk.credentials]
+
+
 def _holds(tables: Tables, _: str, args: Arguments) -> list[Row]:
     subject, match_id, audience = args
     return [Row(exists=tables.disk.holds(match_id, audience_of(audience), subject))]
@@ -273,6 +278,7 @@ _READS: Final[dict[str, Answer]] = {
     "SELECT version, events FROM steps": _steps,
     "refusal, receipt FROM commands": _command,
     "FROM credentials JOIN matches": _credential,
+    "FROM credentials WHERE token_hash = ANY": _good_tokens,
     "FROM credentials WHERE subject": _holds,
     "FROM seat_requests WHERE request_id = $1": _seat_request,
     "FROM matches WHERE invite_hash = $1": _invited,
