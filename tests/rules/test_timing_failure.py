@@ -311,6 +311,14 @@ def test_a_planned_stop_moves_the_faults_before_it_too(
 
 
 @pytest.mark.clause("F4")
+@pytest.mark.parametrize(("before", "after"), [(5, 205), (50, 212), (115, 215), (150, 220), (230, 230)])
+def test_each_planned_stop_moves_what_came_before_its_end(before: int, after: int) -> None:
+    """Two stops, from 12 to 112 s and from 120 to 220 s: an instant moves with the decision by those behind it."""
+    stops = ((seconds(12), seconds(112)), (seconds(120), seconds(220)))
+    assert Decision(ONE, 0, seconds(120), stops).moved_ns(seconds(before)) == seconds(after)
+
+
+@pytest.mark.clause("F4")
 def test_a_planned_stop_moves_a_wait_too() -> None:
     """Start and Continue have their full time."""
     waiting = Match().state

@@ -25,6 +25,7 @@ from tests.support.twins.leaks import hand_in_an_event
 from tests.support.twins.script import Course, twins
 from tests.support.twins.trials import OBSERVERS, trial
 from tests.support.twins.world import AUDIENCES, MATCH_ID, SECRETS, STREAMS, TOKENS, Plan, message_of_command
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from grpc.aio import (
@@ -106,6 +107,12 @@ async def next_of(call: UnaryStreamCall[bytes, bytes] | StreamStreamCall[bytes, 
     return message
 
 
+async def hang_up(call: UnaryStreamCall[bytes, bytes] | StreamStreamCall[bytes, bytes], server: Server) -> None:
+    """End a stream and wait until the server knows: until then everybody is told that its viewer is present."""
+    call.cancel()
+    await until(lambda: server.sample("specbid_streams_open") == 0)
+
+
 async def live(database: Path, course: Course, plan: Plan) -> list[bytes]:
     """What an observer gets of a course from `plan.live_from` on, and what the metrics say then."""
     await store_course(database, course, plan.live_from)
@@ -132,7 +139,7 @@ async def _said(server: Server, course: Course, plan: Plan) -> AsyncIterator[byt
         assert pb.SubmitCommandResponse.FromString(outcome).outcome.HasField("accepted")
         yield outcome if audience is plan.observer else b""
         yield await next_of(watching)
-    watching.cancel()
+    await hang_up(watching, server)
     for probe in plan.probes:
         yield await _answer(server, probe, plan.observer)
 
@@ -145,7 +152,7 @@ async def _answer(server: Server, probe: Probe, observer: Audience) -> bytes:
         return await _answer_of_play(server, data, observer)
     call = stream(server, probe.method, data, observer)
     answer = await next_of(call)
-    call.cancel()
+    await hang_up(call, server)
     return answer
 
 
@@ -154,7 +161,7 @@ async def _answer_of_play(server: Server, data: bytes, observer: Audience) -> by
     call = method(metadata=metadata(observer))
     await call.write(data)
     answer = await next_of(call)
-    call.cancel()
+    await hang_up(call, server)
     return answer
 
 
