@@ -78,6 +78,12 @@ def answer_lost_for_good(stage: Stage) -> None:
     stage.world.at(DUE_NS - 32 * MS_NS, stage.turn.give_up)
 
 
+def answer_lost_early_for_good(stage: Stage) -> None:
+    """And long before the deadline, which would make the service look again."""
+    answer_lost_early(stage)
+    stage.world.at(DUE_NS - 902 * MS_NS, stage.turn.give_up)
+
+
 def write_fails(stage: Stage) -> None:
     """Not written, right before the deadline."""
     _at(stage, -40, partial(stage.troubles.fail_batches, "before", 1))
@@ -283,6 +289,7 @@ SCENARIOS = (
     Scenario("answer lost", answer_lost, dies_everywhere=True),
     Scenario("answer lost early", answer_lost_early, wish=RICH),
     Scenario("answer lost for good", answer_lost_for_good, LOST, runs_until_ns=DUE_NS + 11 * SECOND_NS),
+    Scenario("answer lost early for good", answer_lost_early_for_good, wish=RICH),
     Scenario("write fails", write_fails, ABORTED, dies_everywhere=True),
     Scenario("cannot be checked", cannot_be_checked, ABORTED),
     Scenario("store gap", store_gap, ABORTED, dies_everywhere=True, until_ns=DUE_NS + 900 * MS_NS),
