@@ -38,7 +38,9 @@ SUSPENDED_AT_ONCE = 1_000
 SUSPENDING_SECONDS = 5.0
 """How long a planned stop waits for a store that does not take heartbeats."""
 CACHED_MATCHES = 10_000
-"""Idle matches kept in memory; an older one is read from the store when it is needed again."""
+"""Matches kept in memory, some 26 kB each; a longer unused one is read from the store when it is needed again."""
+LOOKS = 8
+"""How many of the longest unused are looked at for a new one: those in use stay, so there may be more for a while."""
 TOKEN_PREFIXES = {
     Audience.SEAT_ONE: "sbs_",
     Audience.SEAT_TWO: "sbs_",
@@ -301,11 +303,13 @@ class Matches:
         return Secret(token), Credential(token_hash(token), match_id, audience, subject)
 
     def _make_room(self) -> None:
-        """Forget the longest unused match that nobody needs, when there are too many."""
-        if len(self._matches) >= CACHED_MATCHES:
-            idle = next((match_id for match_id, match in self._matches.items() if match.is_idle), None)
-            if idle is not None:
-                del self._matches[idle]
+        """While there are too many, forget the longest unused; those that somebody needs count as used now instead."""
+        for _ in range(LOOKS):
+            if not self._matches or len(self._matches) < CACHED_MATCHES:
+                return
+            match_id, match = self._matches.popitem(last=False)
+            if not match.is_idle:
+                self._matches[match_id] = match
 
 
 def _first_step(new: NewMatch, now_ns: int, commitment: bytes) -> ev.Step:

@@ -24,6 +24,7 @@ from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
 from service.metrics import Metrics
 from service.metrics.timing import Instants
+from service.paging import pages
 from service.ports import (
     Append,
     Bus,
@@ -48,8 +49,6 @@ BLAMED_EVERY_NS = 1_000_000_000
 """One row of the ledger is enough for so long; it concerns the decision that ran when its command came."""
 UNCERTAIN_NS = 50_000_000
 """A clock that may be so far from the store's stamps nothing: too much could not be proven."""
-REPLAY_SLICE = 256
-"""Steps folded before the event loop gets its turn."""
 
 
 class UnknownMatchError(Exception):
@@ -162,18 +161,18 @@ class MatchWriter:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
         state, doubts = self._state, self._doubts
         version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
-        steps = await self._services.store.steps(self._match_id, version)
-        for number, step in enumerate(steps, start=version + 1):
-            state = advance(state, step)
-            self.recent.add(number, step)
-            if number % REPLAY_SLICE == 0:
-                await asyncio.sleep(0)
+        first: Step = ()
+        async for page in pages(self._services.store, self._match_id, version):
+            first = first or page[0]
+            for step in page:
+                state = advance(state, step)
+                self.recent.add(state.version, step)
         if state is None:
             raise UnknownMatchError
         self._is_known, self._settled_doubts = True, doubts
         if self._state is None or self._state.version < state.version:  # a write may have been faster
             self._state = state
-            self._services.metrics.game.loaded(self._match_id, steps, state)
+            self._services.metrics.game.loaded(self._match_id, first, state.version - version, state)
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:

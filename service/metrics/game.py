@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -105,10 +105,10 @@ class GameMetrics:
             self._place(match_id, None, 0)
         self._recovered.set(len(self._places))
 
-    def loaded(self, match_id: str, steps: Sequence[ev.Step], state: MatchState) -> None:
-        """These steps of a match were read, from its first one on or behind those that were known, up to this state."""
-        self._replayed.add(len(steps))
-        created = [event.at_ns for event in steps[0] if isinstance(event, ev.MatchCreated)]
+    def loaded(self, match_id: str, first: ev.Step, versions: int, state: MatchState) -> None:
+        """So many versions of a match were read up to this state, from this step on: its first one or one not known."""
+        self._replayed.add(versions)
+        created = [event.at_ns for event in first if isinstance(event, ev.MatchCreated)]
         known = self._places.get(match_id, (None, 0))[1]
         self._place(match_id, state.phase, created[0] if created else known)
 

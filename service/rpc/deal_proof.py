@@ -9,6 +9,7 @@ from engine.seats import SEATS
 from engine.state import MatchState
 from service import fair_deal
 from service.dealing import transcript_of
+from service.paging import pages
 from service.ports import DealSecrets, Store
 from service.rpc.facts import SEAT_NUMBERS, TILES
 from service.rpc.statuses import NOT_OVER, StatusError
@@ -21,6 +22,7 @@ async def deal_proof(store: Store, match_id: str, state: MatchState) -> deal_pb2
         raise StatusError(NOT_OVER)
     secrets = await store.deal_secrets(match_id)
     assert secrets is not None
+    steps = [step async for page in pages(store, match_id) for step in page]
     seats = [
         deal_pb2.SeatProof(seat=SEAT_NUMBERS[seat], commitment=state.commitments[seat], entropy=secrets.entropies[seat])
         for seat in SEATS
@@ -31,7 +33,7 @@ async def deal_proof(store: Store, match_id: str, state: MatchState) -> deal_pb2
         server_commitment=state.server_commitment,
         secret=secrets.secret,
         seats=seats,
-        rounds=_rounds(await store.steps(match_id), secrets, transcript_of(match_id, state, secrets)),
+        rounds=_rounds(steps, secrets, transcript_of(match_id, state, secrets)),
     )
 
 

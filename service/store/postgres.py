@@ -9,6 +9,7 @@ from typing import Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 from engine.events import Step
 from engine.view import Audience
 from service.ports import (
+    STEPS_A_PAGE,
     Append,
     CommandRecord,
     Credential,
@@ -96,8 +97,8 @@ class PostgresStore:
         await self._appender.submit(change)
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
-        """The steps of versions after_version + 1 and on, in order; empty when there are none."""
-        return await self._read(postgres_read.steps, self._seal, match_id, after_version)
+        """A page of the log, as the port says."""
+        return await self._read(postgres_read.steps, self._seal, match_id, after_version, STEPS_A_PAGE)
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         """The stored outcome of a command."""

@@ -14,10 +14,12 @@ from service.store.sealed_steps import sealed_step_of
 from service.store.sealing import Seal
 
 
-async def steps(connection: Connection, seal: Seal, match_id: str, after_version: int) -> Sequence[Step]:
-    """The steps of versions after_version + 1 and on, in order."""
-    query = "SELECT version, events FROM steps WHERE match_id = $1 AND version > $2 ORDER BY version"
-    rows = await connection.fetch(query, match_id, after_version)
+async def steps(
+    connection: Connection, seal: Seal, match_id: str, after_version: int, at_most: int | None = None
+) -> Sequence[Step]:
+    """The steps of versions after_version + 1 and on, in order, all of them or so many."""
+    query = "SELECT version, events FROM steps WHERE match_id = $1 AND version > $2 ORDER BY version LIMIT $3"
+    rows = await connection.fetch(query, match_id, after_version, at_most)
     return [sealed_step_of(text, seal, f"{match_id}/{version}") for version, text in rows]
 
 

@@ -26,6 +26,8 @@ from service.store.sealing import Seal
 P = ParamSpec("P")
 T = TypeVar("T")
 
+NO_LIMIT = -1
+
 
 class Reader:
     """A connection that only reads, made when it is needed. To be used by one thread at a time."""
@@ -51,10 +53,13 @@ class Reader:
             self._connection = None
 
 
-def steps(connection: Connection, seal: Seal, match_id: str, after_version: int) -> Sequence[Step]:
-    """The steps of versions after_version + 1 and on, in order."""
-    query = "SELECT version, events FROM steps WHERE match_id = ? AND version > ? ORDER BY version"
-    rows = connection.execute(query, (match_id, after_version)).fetchall()
+def steps(
+    connection: Connection, seal: Seal, match_id: str, after_version: int, at_most: int | None = None
+) -> Sequence[Step]:
+    """The steps of versions after_version + 1 and on, in order, all of them or so many."""
+    query = "SELECT version, events FROM steps WHERE match_id = ? AND version > ? ORDER BY version LIMIT ?"
+    limit = NO_LIMIT if at_most is None else at_most
+    rows = connection.execute(query, (match_id, after_version, limit)).fetchall()
     return [sealed_step_of(text, seal, f"{match_id}/{version}") for version, text in rows]
 
 

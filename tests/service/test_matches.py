@@ -1,6 +1,8 @@
 """Finding, creating and joining matches; recovering them after a stop and suspending them before one."""
 
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -144,6 +146,26 @@ async def test_more_matches_than_are_kept_can_be_in_use(monkeypatch: pytest.Monk
             watched[-1].watch(Audience.SPECTATOR, 0)
         assert process.matches.get("a further one").match_id == "a further one"
         assert [process.matches.get(match.match_id) for match in watched] == watched
+
+
+@in_virtual_time
+async def test_what_was_in_use_at_once_is_forgotten_when_nobody_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a rush the bound holds again, and what was forgotten is gone from memory."""
+    monkeypatch.setattr(matches_module, "CACHED_MATCHES", 10)
+    log, rush = started().logs[MATCH_ID], [f"m{number}" for number in range(50)]
+    async with Process.running(MemoryStore(logs=dict.fromkeys(rush, log))) as process:
+        matches = [process.matches.get(match_id) for match_id in rush]
+        watches = [match.watch(Audience.SPECTATOR, 0) for match in matches]
+        for match in matches:
+            assert (await match.state()).version == len(log)
+        kept = [weakref.ref(match) for match in matches]
+        for match, watch in zip(matches, watches, strict=True):
+            match.unwatch(watch)
+        del match
+        matches.clear()
+        kept += [weakref.ref(process.matches.get(f"later {number}")) for number in range(10)]
+        gc.collect()
+        assert sum(match() is not None for match in kept) == 10
 
 
 @in_virtual_time

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from engine.events import Step
 from engine.view import Audience
 from service.ports import (
+    STEPS_A_PAGE,
     Append,
     CommandRecord,
     Credential,
@@ -118,7 +119,8 @@ class SimStore:
         await self._submit(row)
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
-        return await self._read(lambda: self._disk.logs.get(match_id, [])[after_version:])
+        upto = after_version + STEPS_A_PAGE
+        return await self._read(lambda: self._disk.logs.get(match_id, [])[after_version:upto])
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         return await self._read(lambda: self._disk.commands.get((match_id, sender, command_id)))

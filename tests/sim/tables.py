@@ -120,8 +120,8 @@ def answer_of(text: str) -> tuple[bool, Answer]:
 
 
 def _steps(tables: Tables, _: str, args: Arguments) -> list[Row]:
-    match_id, after = args
-    versions = range(after + 1, tables.version(match_id) + 1)
+    match_id, after, at_most = args
+    versions = range(after + 1, min(after + at_most, tables.version(match_id)) + 1)
     return [Row(version=version, events=tables.step_text(match_id, version)) for version in versions]
 
 

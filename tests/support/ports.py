@@ -16,6 +16,7 @@ from service.fair_deal import order as fair_order
 from service.fanout.local import LocalBus
 from service.metrics import Metrics
 from service.ports import (
+    STEPS_A_PAGE,
     Append,
     CommandRecord,
     Credential,
@@ -119,7 +120,7 @@ class MemoryStore:
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         self._require()
-        return self.logs.get(match_id, [])[after_version:]
+        return self.logs.get(match_id, [])[after_version : after_version + STEPS_A_PAGE]
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         self._require()

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from engine.view import Audience
+from service.paging import pages
 from service.ports import (
+    STEPS_A_PAGE,
     Append,
     Credential,
     DueMatch,
@@ -49,6 +51,26 @@ async def test_steps_are_read_from_a_version_on(store: Store) -> None:
         await store.append(change)
     assert await store.steps("m", after_version=2) == [turn(3)]
     assert await store.steps("m", after_version=3) == []
+
+
+async def test_a_long_log_is_read_page_by_page(store: Store) -> None:
+    """A page has a fixed number of steps, whatever the log is long; together they are the log."""
+    length = 2 * STEPS_A_PAGE + 1
+    for change in (creation("m"), *(move("m", version) for version in range(1, length))):
+        await store.append(change)
+    assert len(await store.steps("m")) == STEPS_A_PAGE
+    log = [page async for page in pages(store, "m")]
+    assert [len(page) for page in log] == [STEPS_A_PAGE, STEPS_A_PAGE, 1]
+    assert [step for page in log for step in page] == [CREATED, *(turn(version) for version in range(2, length + 1))]
+    assert [page async for page in pages(store, "m", after_version=length - 1)] == [[turn(length)]]
+
+
+async def test_a_log_may_end_with_a_page(store: Store) -> None:
+    """The page behind it is empty, and nobody is given it."""
+    for change in (creation("m"), *(move("m", version) for version in range(1, STEPS_A_PAGE))):
+        await store.append(change)
+    assert [len(page) async for page in pages(store, "m")] == [STEPS_A_PAGE]
+    assert [page async for page in pages(store, "unknown")] == []
 
 
 async def test_an_unknown_match_has_no_steps(store: Store) -> None:
