@@ -39,7 +39,7 @@ def _row(under_test: UnderTest, matches: int, window_seconds: int, cores: Cores)
     starts = replace(job_of(Transport.SUBMIT, matches=matches, commands=0), under_test=under_test, hold=True)
     with service(cores) if is_service else floor(cores, Sizes()) as server:
         if matches:
-            with playing(starts, server, cores):
+            with playing(starts, [server], cores):
                 memory, busy = _observed(server, window_seconds)
         else:
             memory, busy = _observed(server, window_seconds)

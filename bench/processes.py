@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +114,20 @@ def cpu_seconds(pid: int) -> float | None:
         return None
     fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_cpu_seconds(pid: int) -> float | None:
+    """The same of a process and its children, also of those that have ended and were waited for."""
+    own = Path(f"/proc/{pid}/stat")
+    if not own.exists():
+        return None
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended meanwhile, and then its parent's account has it
+            fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+            if stat == own or int(fields[1]) == pid:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -53,24 +53,31 @@ def floor(cores: Cores, sizes: Sizes) -> Iterator[Server]:
             yield server
 
 
-def run_service(job: Job, cores: Cores, settings: Mapping[str, str] = NOTHING) -> Measured:
+def run_service(job: Job, cores: Cores) -> Measured:
     """A job against the service."""
-    with service(cores, settings) as server, playing(job, server, cores) as measured:
+    with service(cores) as server, playing(job, [server], cores) as measured:
         return measured
+
+
+def run_replicas(job: Job, cores: Cores, replicas: int, settings: Mapping[str, str]) -> Measured:
+    """A job against so many processes of the service on one database, all on the server's core."""
+    with ExitStack() as running:
+        servers = [running.enter_context(service(cores, settings)) for _ in range(replicas)]
+        return running.enter_context(playing(job, servers, cores))
 
 
 def run_floor(job: Job, cores: Cores, sizes: Sizes) -> Measured:
     """The same job against the floor."""
     bare = replace(job, under_test=UnderTest.FLOOR, request_bytes=sizes.request)
-    with floor(cores, sizes) as server, playing(bare, server, cores) as measured:
+    with floor(cores, sizes) as server, playing(bare, [server], cores) as measured:
         return measured
 
 
 def job_of(transport: Transport, *, matches: int, commands: int, pace_per_second: int = 0) -> Job:
     """A job for the service, to be addressed when there is a server."""
     return Job(
-        address="",
-        server_pid=0,
+        addresses=(),
+        server_pids=(),
         under_test=UnderTest.SERVICE,
         transport=transport,
         matches=matches,
@@ -81,9 +88,10 @@ def job_of(transport: Transport, *, matches: int, commands: int, pace_per_second
 
 
 @contextmanager
-def playing(job: Job, server: Server, cores: Cores) -> Iterator[Measured]:
+def playing(job: Job, servers: Sequence[Server], cores: Cores) -> Iterator[Measured]:
     """A load client's result; a held job's streams stay open until the context is left. Raises LoadError."""
-    addressed = replace(job, address=server.address, server_pid=server.pid)
+    addresses, pids = tuple(server.address for server in servers), tuple(server.pid for server in servers)
+    addressed = replace(job, addresses=addresses, server_pids=pids)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         with on_core(cores.client):
             process = subprocess.Popen(

@@ -7,10 +7,11 @@ import gc
 import sys
 
 from bench import loops
+from bench.load.crossing import Crossing
 from bench.load.hands import Hand
 from bench.load.job import Job
 from bench.load.pace import AtOnce, Ticks
-from bench.load.players import Session, play
+from bench.load.players import Player, Session, play
 from bench.load.sources import Source, source_of
 from bench.load.tally import Tally
 from bench.load.wires import Wires
@@ -26,7 +27,7 @@ async def run(job: Job) -> None:
     most_moves = 1 if job.hold else job.warm_up + job.commands
     door = asyncio.Semaphore(ENTERING)
     session = Session(job.transport, tally, ticks or AtOnce(), door, most_moves)
-    async with Wires(job.address, 2 * job.matches) as wires:
+    async with Wires([_address(job, player) for player in range(2 * job.matches)]) as wires:
         source = source_of(job, wires[0], door)
         pairs = await asyncio.gather(*(source.new_match() for _ in range(job.matches)))
         gc.collect()
@@ -46,13 +47,19 @@ async def run(job: Job) -> None:
                 task.cancel()
 
 
+def _address(job: Job, player: int) -> str:
+    """Of the server for a player; those of a match are neighbours."""
+    return job.addresses[(player if job.apart else player // 2) % len(job.addresses)]
+
+
 async def _keep_playing(source: Source, first: tuple[Hand, Hand], wires: Wires, table: int, session: Session) -> None:
     """One match after the other at this table."""
     pair = first
     while True:
+        crossing = Crossing()
         async with asyncio.TaskGroup() as group:
             for seat, hand in enumerate(pair):
-                group.create_task(play(wires[2 * table + seat], hand, session))
+                group.create_task(play(wires[2 * table + seat], Player(hand, seat, crossing), session))
         pair = await source.new_match()
 
 

@@ -15,10 +15,14 @@ Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class News(NamedTuple):
-    """A message: whether it answers a command, and the serialized request with which the player may go on."""
+    """A message: whether it answers a command, and the serialized request with which the player may go on.
+
+    `version` is that of the match in the message, 0 if it has none.
+    """
 
     is_answer: bool = False
     move: bytes | None = None
+    version: int = 0
 
 
 class RefusedError(Exception):
@@ -70,7 +74,7 @@ class ServiceHand:
             case "outcome":
                 return self._outcome(played.outcome)
             case "update":
-                return News(move=self._saw(played.update.view))
+                return News(move=self._saw(played.update.view), version=played.update.view.public.version)
             case "error":
                 raise RefusedError(played.error)
             case _:
@@ -84,7 +88,7 @@ class ServiceHand:
         if not outcome.HasField("accepted"):
             raise RefusedError(outcome.refused)
         self._awaits = False
-        return News(is_answer=True, move=self._saw(outcome.view))
+        return News(is_answer=True, move=self._saw(outcome.view), version=outcome.view.public.version)
 
     def _saw(self, view: MatchView) -> bytes | None:
         """The next request, if the newest view lists a move and none is under way."""

@@ -26,10 +26,11 @@ class Job:
     """One run. `commands` are counted after `warm_up` others; at a pace of 0 each player moves as soon as it may.
 
     With `hold` the run is over when every match is started; its streams stay open until the client's input closes.
+    `apart` has the players of a match on different servers, where there are several; otherwise they are on the same.
     """
 
-    address: str
-    server_pid: int
+    addresses: tuple[str, ...]
+    server_pids: tuple[int, ...]
     under_test: UnderTest
     transport: Transport
     matches: int
@@ -38,6 +39,8 @@ class Job:
     pace_per_second: int = 0
     request_bytes: int = 0
     hold: bool = False
+    apart: bool = False
+    database_pid: int | None = None
     seed: int = 1
 
     def to_text(self) -> str:
@@ -63,7 +66,10 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run took. Latency is from sending a command until its outcome was read."""
+    """What a run took. Latency is from sending a command until its outcome was read.
+
+    Delivery, measured with PlayMatch, is from sending a command until the other player has read what it made.
+    """
 
     commands: int
     seconds: float
@@ -73,6 +79,9 @@ class Measured:
     p99_ms: float
     views: int
     sizes: Sizes = field(default_factory=Sizes)
+    database_cpu_seconds: float | None = None
+    delivery_p50_ms: float = 0.0
+    delivery_p99_ms: float = 0.0
 
     def to_text(self) -> str:
         """For the client's output."""

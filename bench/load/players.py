@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from bench.load.crossing import Crossing
 from bench.load.hands import Hand
 from bench.load.job import Transport
 from bench.load.pace import Pace
@@ -24,15 +26,24 @@ class Session:
     most_moves: int
 
 
-async def play(wire: Wire, hand: Hand, session: Session) -> None:
+class Player(NamedTuple):
+    """One side of a match."""
+
+    hand: Hand
+    seat: int
+    crossing: Crossing
+
+
+async def play(wire: Wire, player: Player, session: Session) -> None:
     """Play one side of a match to its end, or until cancelled."""
     if session.transport is Transport.PLAY:
-        await _play_on_stream(wire, hand, session)
+        await _play_on_stream(wire, player, session)
     else:
-        await _play_by_calls(wire, hand, session)
+        await _play_by_calls(wire, player.hand, session)
 
 
-async def _play_on_stream(wire: Wire, hand: Hand, session: Session) -> None:
+async def _play_on_stream(wire: Wire, player: Player, session: Session) -> None:
+    hand, seat, crossing = player
     tally, moves, began, request_bytes = session.tally, 0, 0.0, 0
     async with session.door:
         call = wire.play(metadata=hand.metadata)
@@ -41,12 +52,16 @@ async def _play_on_stream(wire: Wire, hand: Hand, session: Session) -> None:
     while isinstance(data, bytes):
         now = time.perf_counter()
         news = hand.stream_message(data)
+        crossed_seconds = crossing.reads(seat, now, news.version)
+        if crossed_seconds is not None and not news.is_answer:
+            tally.delivered(crossed_seconds)
         if news.is_answer:
             tally.answered(now - began, request_bytes=request_bytes, answer_bytes=len(data))
         else:
             tally.pushed(len(data))
         if news.move is not None and moves < session.most_moves and tally.may_send():
             began, request_bytes, moves = await session.pace.turn(), len(news.move), moves + 1
+            crossing.sends(seat, time.perf_counter(), news.version)
             await call.write(news.move)
         data = None if hand.is_over else await call.read()
     call.cancel()

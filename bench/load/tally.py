@@ -7,12 +7,13 @@ import time
 from typing import NamedTuple
 
 from bench.load.job import Job, Measured, Sizes
-from bench.processes import cpu_seconds
+from bench.processes import cpu_seconds, family_cpu_seconds
 
 
 class _Moment(NamedTuple):
     seconds: float
     server_cpu_seconds: float | None
+    database_cpu_seconds: float | None
     client_cpu_seconds: float
 
 
@@ -25,6 +26,7 @@ class Tally:
         self._to_send = job.warm_up + job.commands
         self._to_answer = self._to_send
         self._latencies: list[float] = []
+        self._deliveries: list[float] = []
         self._answer_bytes = self._push_bytes = self._pushes = self._request_bytes = 0
         self._began = self._now()
 
@@ -43,6 +45,7 @@ class Tally:
         elif self._to_answer == self._job.commands:
             self._began = self._now()
             self._pushes = self._push_bytes = 0
+            self._deliveries.clear()
         if self._to_answer == 0:
             self._ended = self._now()
             self.done.set()
@@ -52,27 +55,42 @@ class Tally:
         self._pushes += 1
         self._push_bytes += push_bytes
 
+    def delivered(self, seconds: float) -> None:
+        """A player read what the other's command made."""
+        self._deliveries.append(seconds)
+
     def measured(self) -> Measured:
         """The result, once `done`."""
         began, ended, count = self._began, self._ended, len(self._latencies)
-        cpu = None
-        if began.server_cpu_seconds is not None and ended.server_cpu_seconds is not None:
-            cpu = ended.server_cpu_seconds - began.server_cpu_seconds
-        ranked = sorted(self._latencies)
         return Measured(
             commands=count,
             seconds=ended.seconds - began.seconds,
-            server_cpu_seconds=cpu,
+            server_cpu_seconds=_between(began.server_cpu_seconds, ended.server_cpu_seconds),
             client_cpu_seconds=ended.client_cpu_seconds - began.client_cpu_seconds,
-            p50_ms=1e3 * ranked[count // 2] if ranked else 0.0,
-            p99_ms=1e3 * ranked[count * 99 // 100] if ranked else 0.0,
+            p50_ms=_ranked_ms(self._latencies, 50),
+            p99_ms=_ranked_ms(self._latencies, 99),
             views=count + self._pushes,
             sizes=Sizes(
                 self._request_bytes // max(count, 1),
                 self._answer_bytes // max(count, 1),
                 self._push_bytes // max(self._pushes, 1),
             ),
+            database_cpu_seconds=_between(began.database_cpu_seconds, ended.database_cpu_seconds),
+            delivery_p50_ms=_ranked_ms(self._deliveries, 50),
+            delivery_p99_ms=_ranked_ms(self._deliveries, 99),
         )
 
     def _now(self) -> _Moment:
-        return _Moment(time.perf_counter(), cpu_seconds(self._job.server_pid), time.process_time())
+        servers = [cpu_seconds(pid) for pid in self._job.server_pids]
+        known = [spent for spent in servers if spent is not None]
+        of_servers = sum(known) if len(known) == len(servers) else None
+        database = None if self._job.database_pid is None else family_cpu_seconds(self._job.database_pid)
+        return _Moment(time.perf_counter(), of_servers, database, time.process_time())
+
+
+def _between(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _ranked_ms(seconds: list[float], percent: int) -> float:
+    return 1e3 * sorted(seconds)[len(seconds) * percent // 100] if seconds else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
@@ -49,8 +50,8 @@ class Wire(NamedTuple):
 class Wires:
     """The connections of a run: one for each player, as real players have."""
 
-    def __init__(self, address: str, count: int) -> None:
-        self._channels = [grpc.aio.insecure_channel(address, OPTIONS) for _ in range(count)]
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._channels = [grpc.aio.insecure_channel(address, OPTIONS) for address in addresses]
         self._wires = [Wire.over(channel) for channel in self._channels]
 
     def __getitem__(self, player: int) -> Wire:

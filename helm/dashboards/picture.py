@@ -62,7 +62,7 @@ def main() -> None:
             began = time.time()
             time.sleep(IDLE_SECONDS)
             job = job_of(Transport.PLAY, matches=MATCHES, commands=COMMANDS_PER_SECOND * PLAY_SECONDS)
-            with playing(replace(job, pace_per_second=COMMANDS_PER_SECOND), server, anywhere):
+            with playing(replace(job, pace_per_second=COMMANDS_PER_SECOND), [server], anywhere):
                 pass
             time.sleep(IDLE_SECONDS)
             span = Span(began, time.time())
