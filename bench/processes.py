@@ -48,6 +48,7 @@ class Server:
 
     address: str
     pid: int
+    log: Path
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def serving(arguments: Sequence[str], *, core: int | None, log: Path, settings: 
             stderr=output,
         )
     try:
-        yield Server(_address(process, log), process.pid)
+        yield Server(_address(process, log), process.pid, log)
     finally:
         _stop(process)
 

@@ -21,8 +21,12 @@ WARM_UP_SHARE = 20
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+LOG_TAIL = 4_000
+"""So many characters of what a server logged last are told of when a run fails."""
+
+
 class LoadError(Exception):
-    """The load client failed; the text is what it said last."""
+    """The load client failed; the text is what it and the servers said last."""
 
 
 @contextmanager
@@ -108,4 +112,5 @@ def playing(job: Job, servers: Sequence[Server], cores: Cores) -> Iterator[Measu
                 yield Measured.from_text(result)
         if process.returncode or not result:
             complaints.seek(0)
-            raise LoadError(complaints.read())
+            logs = (server.log.read_text(encoding="utf-8")[-LOG_TAIL:] for server in servers)
+            raise LoadError("\n".join([complaints.read(), *logs]))
