@@ -14,6 +14,7 @@ from tests.sim.world import MS_NS, SECOND_NS
 
 ABORTED, LOST = "aborted: timing failure", "won by time"
 POOR = Wish(due_in_ns=DUE_NS)
+AT_LEISURE = Wish(due_in_ns=DUE_NS + 8 * SECOND_NS, bank_left_ns=(6 * SECOND_NS, 6 * SECOND_NS))
 RICH = Wish(due_in_ns=DUE_NS + 2 * SECOND_NS, bank_left_ns=(6 * SECOND_NS, 6 * SECOND_NS))
 """A match whose players began with six seconds in the bank, and whose deadline comes two seconds later."""
 
@@ -289,7 +290,7 @@ SCENARIOS = (
     Scenario("answer lost", answer_lost, dies_everywhere=True),
     Scenario("answer lost early", answer_lost_early, wish=RICH),
     Scenario("answer lost for good", answer_lost_for_good, LOST, runs_until_ns=DUE_NS + 11 * SECOND_NS),
-    Scenario("answer lost early for good", answer_lost_early_for_good, wish=RICH),
+    Scenario("answer lost early for good", answer_lost_early_for_good, wish=AT_LEISURE),
     Scenario("write fails", write_fails, ABORTED, dies_everywhere=True),
     Scenario("cannot be checked", cannot_be_checked, ABORTED),
     Scenario("store gap", store_gap, ABORTED, dies_everywhere=True, until_ns=DUE_NS + 900 * MS_NS),
