@@ -162,8 +162,12 @@ endif
 
 .PHONY: sim-long
 SEEDS ?= 20000
-sim-long: setup ## simulate SEEDS=20000 seeds on two processors and count what happened
+sim-long: setup ## simulate SEEDS=20000 seeds of one process on two processors and count what happened
 	@$(BIN)/python -m tests.sim many $(SEED) $(SEEDS)
+
+.PHONY: sim-replicas
+sim-replicas: setup ## the same with several replicas on one database
+	@$(BIN)/python -m tests.sim many $(SEED) $(SEEDS) --replicas
 
 .PHONY: mutants
 mutants: setup ## take each rule of the clock away: the simulator must notice

@@ -12,7 +12,7 @@ from itertools import islice
 from tests.sim.mutating import mutate
 from tests.sim.runs import among_replicas, everything, play_scenario, survey
 from tests.sim.scenarios import SCENARIOS
-from tests.sim.simulation import Mode, Simulation
+from tests.sim.simulation import ALONE, REPLICATED, Mode, Simulation
 
 say = partial(print, flush=True)
 CHUNK = 100
@@ -33,9 +33,10 @@ def main() -> int:
     scenario.add_argument("--dies-at", type=int, default=0, help="let the process die before this effect")
     scenario.add_argument("--kept", action="store_true", help="the commit under way is made all the same")
     scenario.set_defaults(run=_scenario)
-    many = commands.add_parser("many", help="play many seeds, all modes in turn")
+    many = commands.add_parser("many", help="play many seeds, the modes in turn")
     many.add_argument("first", type=int)
     many.add_argument("count", type=int)
+    many.add_argument("--replicas", action="store_true", help="only the modes with several replicas; else those of one")
     many.set_defaults(run=_many)
     digests = commands.add_parser("digests", help="print the digests of the traces of some seeds")
     digests.add_argument("count", type=int)
@@ -69,10 +70,11 @@ def _scenario(arguments: argparse.Namespace) -> int:
 def _many(arguments: argparse.Namespace) -> int:
     last = arguments.first + arguments.count
     chunks = [range(first, min(first + CHUNK, last)) for first in range(arguments.first, last, CHUNK)]
+    modes = REPLICATED if arguments.replicas else ALONE
     counts: Counter[str] = Counter()
     found = 0
     with ProcessPoolExecutor(2) as pool:
-        for part in pool.map(partial(survey, modes=tuple(Mode)), chunks):
+        for part in pool.map(partial(survey, modes=modes), chunks):
             counts.update(part.counts)
             found += len(part.findings)
             for finding in part.findings:
