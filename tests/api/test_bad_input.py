@@ -36,7 +36,7 @@ from tests.support.players import (
 )
 from tests.support.rejections import DETAILS, Rejection, rejection, rejection_in
 from tests.support.server import Server
-from tests.support.unchanged import changing_nothing
+from tests.support.unchanged import changing_nothing, seen_by_all
 
 if TYPE_CHECKING:
     from grpc.aio import (
@@ -303,6 +303,34 @@ def create(**fields: Any) -> pb.CreateMatchRequest:  # noqa: ANN401  fields of a
     """A good CreateMatch but for these fields."""
     good: dict[str, Any] = {"request_id": new_id(), "mode": MATCH_MODE_ONLINE}
     return pb.CreateMatchRequest(**(good | fields))
+
+
+BAD_COMMANDS = [what for what, bad in BAD_FIELDS.items() if bad.method == "SubmitCommand" and "match id" not in what]
+
+
+@pytest.mark.parametrize("what", BAD_COMMANDS)
+async def test_the_same_command_on_a_play_stream_gets_an_error_of_its_own(table: Table, what: str) -> None:
+    """The stream goes on; all that the opponent hears is that the stream came and went."""
+    wrong = pb.SubmitCommandRequest.FromString(BAD_FIELDS[what].request(table.one).SerializeToString())
+    envelope = pb.PlayMatchCommand(command_id=wrong.command_id, command=wrong.command)
+    if wrong.HasField("expected_version"):
+        envelope.expected_version = wrong.expected_version
+    before = await seen_by_all(table)
+    async with table.two.watching() as call:
+        heard = [await read_update(call)]
+        async with table.one.playing() as play:
+            heard.append(await read_update(call))
+            await play.write(pb.PlayMatchRequest(command=envelope))
+            error = next(
+                answer.error for answer in [await read_play(play) for _ in range(2)] if answer.HasField("error")
+            )
+            assert (error.code, error.reason) == (MALFORMED[0].value[0], MALFORMED[1])
+            assert error.command_id == wrong.command_id
+            assert await seen_by_all(table) == before
+        heard.append(await read_update(call))
+    assert [update.presence.seat_one for update in heard] == [False, True, False]
+    assert len({update.view.public.version for update in heard}) == 1
+    assert not [event for update in heard[1:] for event in update.events]
 
 
 @pytest.mark.parametrize("what", BAD_FIELDS)

@@ -30,6 +30,7 @@ from tests.support.players import (
 )
 from tests.support.rejections import rejection, rejection_of
 from tests.support.server import Server, served
+from tests.support.unchanged import changing_nothing
 from tests.support.waiting import PATIENCE_SECONDS, until
 
 WIDE_OPEN = 2**20
@@ -151,9 +152,10 @@ NONSENSE = {
 @pytest.mark.parametrize("what", NONSENSE)
 async def test_whoever_speaks_something_else_on_the_port_does_no_harm(server: Server, table: Table, what: str) -> None:
     """The connection is refused or ignored; the others play on."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(NONSENSE[what])
-    await writer.drain()
+    async with changing_nothing(table):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(NONSENSE[what])
+        await writer.drain()
     view = await table.on_turn_view()
     await table.seat(view.own.seat).do(legal_commands(view)[0])
     writer.transport.abort()
@@ -249,10 +251,10 @@ async def test_a_store_that_does_not_answer_is_unavailable_and_nothing_has_chang
     async with slow_table(tmp_path) as (_, table, database):
         view = await table.on_turn_view()
         player, command, command_id = table.seat(view.own.seat), legal_commands(view)[0], new_id()
-        with store_is_busy(database):
-            answer = await rejection(player.submit(command, command_id=command_id))
+        async with changing_nothing(table, opponent=table.seat(3 - view.own.seat)):
+            with store_is_busy(database):
+                answer = await rejection(player.submit(command, command_id=command_id))
             assert (answer.code, answer.reason, answer.retry_seconds) == (grpc.StatusCode.UNAVAILABLE, "TRY_AGAIN", 1)
-        assert await player.view() == view
         outcome = await player.submit(command, command_id=command_id)
         assert outcome.accepted.version == view.public.version + 1
         assert not outcome.repeated
