@@ -12,12 +12,10 @@ from random import Random
 import grpc
 import pytest
 
-from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.commands_pb2 import Command
 from spectacularbid.v1.views_pb2 import MatchView
 from tests.support.players import (
     Situation,
-    StreamCall,
     Table,
     Viewer,
     choose,
@@ -29,7 +27,7 @@ from tests.support.players import (
     read_update,
 )
 from tests.support.server import Finished, ServerProcess, run_command, server_process, without_grpc_noise
-from tests.support.waiting import until
+from tests.support.waiting import until, until_gone
 
 PATIENCE_SECONDS = 60
 LOADED_MATCHES = 4
@@ -157,16 +155,6 @@ async def test_a_match_survives_many_crashes(database: Path) -> None:
         assert is_over(await play_until(table.at(channel), is_over))
 
 
-async def until_gone(call: StreamCall) -> list[pb.WatchMatchResponse | pb.PlayMatchResponse]:
-    """Everything until the server ends the stream, which it does well."""
-    said = []
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while isinstance(response := await call.read(), pb.WatchMatchResponse | pb.PlayMatchResponse):
-            said.append(response)
-    assert await call.code() is grpc.StatusCode.OK
-    return said
-
-
 async def test_a_terminated_service_drains_and_takes_no_time_from_anybody(database: Path) -> None:
     """Fault 101 and F4: streams are sent away, the exit status is 0, the clocks go on where they stood."""
     async with running(database, DRAIN_SECONDS="0.2") as (server, channel):
@@ -174,7 +162,7 @@ async def test_a_terminated_service_drains_and_takes_no_time_from_anybody(databa
         view = await play_until(table, beyond(10))
         watch = table.spectator.watch()
         await read_update(watch)
-        gone = asyncio.create_task(until_gone(watch))
+        gone = asyncio.create_task(until_gone(watch, PATIENCE_SECONDS))
         assert await server.stop(signal.SIGTERM) == 0
         last = (await gone)[-1]
         assert last.going_away.resume_after_version == view.public.version + 1

@@ -27,7 +27,7 @@ from tests.support.players import (
     read_update,
 )
 from tests.support.server import Server, served
-from tests.support.waiting import until
+from tests.support.waiting import until, until_gone
 
 PATIENCE_SECONDS = 20
 SERVICES = ("", *(f"spectacularbid.v1.{name}Service" for name in ("Match", "Rules", "Time")))
@@ -63,16 +63,6 @@ async def until_unready(server: Server) -> None:
             if health_pb2.HealthCheckResponse.FromString(answer).status == NOT_SERVING:
                 break
     watch.cancel()
-
-
-async def until_gone(call: StreamCall) -> list[pb.WatchMatchResponse | pb.PlayMatchResponse]:
-    """Everything until the server ends the stream, which it does well."""
-    said = []
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while isinstance(response := await call.read(), pb.WatchMatchResponse | pb.PlayMatchResponse):
-            said.append(response)
-        assert await call.code() is grpc.StatusCode.OK
-    return said
 
 
 async def until_open(server: Server, streams: int) -> None:
@@ -133,7 +123,7 @@ async def test_while_it_drains_a_server_is_not_ready_but_still_serves(tmp_path: 
         view = await table.on_turn_view()
         await table.seat(view.own.seat).do(legal_commands(view)[0])
         another = await new_table(server.channel, start=True)
-        gone = asyncio.create_task(until_gone(another.spectator.watch()))
+        gone = asyncio.create_task(until_gone(another.spectator.watch(), PATIENCE_SECONDS))
     assert (await gone)[-1].HasField("going_away")
 
 
@@ -153,7 +143,7 @@ async def test_a_server_that_goes_away_says_where_to_resume(tmp_path: Path) -> N
         play = table.one.stub.PlayMatch(metadata=table.one.metadata)
         await play.write(pb.PlayMatchRequest(open=pb.PlayMatchOpen(match_id=table.one.match_id)))
         calls: list[StreamCall] = [play, *(viewer.watch() for viewer in (*table.seats, table.spectator))]
-        streams = [asyncio.create_task(until_gone(call)) for call in calls]
+        streams = [asyncio.create_task(until_gone(call, PATIENCE_SECONDS)) for call in calls]
         await until_open(before, len(streams))
     for stream in streams:
         *_, standing, last = await stream
@@ -203,7 +193,7 @@ async def test_a_stop_with_a_hundred_streams_open_is_quick(tmp_path: Path) -> No
     """Fault 100: they end by themselves; nobody waits for the grace."""
     async with served(tmp_path / "matches.sqlite3") as server:
         table = await new_table(server.channel)
-        streams = [asyncio.create_task(until_gone(table.spectator.watch())) for _ in range(100)]
+        streams = [asyncio.create_task(until_gone(table.spectator.watch(), PATIENCE_SECONDS)) for _ in range(100)]
         await until_open(server, len(streams))
         loop = asyncio.get_running_loop()
         began = loop.time()

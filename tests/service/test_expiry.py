@@ -14,7 +14,7 @@ from engine.state import Phase
 from engine.view import Audience
 from service.match import STORE_RETRY_NS
 from service.ports import Append, DueMatch
-from tests.support.ports import MemoryStore, Process, virtual_service_ns
+from tests.support.ports import MemoryStore, Process, until, virtual_service_ns
 from tests.support.store import NOON_NS
 from tests.support.virtual_matches import (
     CONTINUE_TIMEOUT_NS,
@@ -35,11 +35,6 @@ from tests.support.virtual_time import in_virtual_time, settle
 DEADLINE_NS = NOON_NS + DELAY_NS + BANK_NS
 SOON_SECONDS = 0.5
 """A heartbeat later at the latest, what is due is settled."""
-
-
-async def until(instant_ns: int, *, plus_seconds: float = 0.0) -> None:
-    """Let time pass until then."""
-    await asyncio.sleep((instant_ns - virtual_service_ns()) / 1e9 + plus_seconds)
 
 
 SITUATIONS: dict[str, tuple[Callable[[], MemoryStore], Seat]] = {

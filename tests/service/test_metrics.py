@@ -13,7 +13,7 @@ from service.line import LINE_LIMIT, LineFullError
 from service.ports import Append, StoreUnavailableError
 from service.writer import ClocksStandError
 from tests.support.openmetrics import families_of, openmetrics
-from tests.support.ports import MemoryStore, Process, virtual_service_ns
+from tests.support.ports import MemoryStore, Process, until, virtual_service_ns
 from tests.support.server import sample_of
 from tests.support.store import NOON_NS
 from tests.support.virtual_matches import MATCH_ID, legal_command, order, seated, started, submit
@@ -37,11 +37,6 @@ def phases(process: Process) -> dict[str, float]:
     """Live matches by phase, of the phases that have some."""
     (family,) = (family for family in process.metrics.registry.collect() if family.name == "specbid_matches_live")
     return {sample.labels["phase"]: sample.value for sample in family.samples if sample.value}
-
-
-async def until(instant_ns: int, *, plus_seconds: float = 0.0) -> None:
-    """Let time pass until then."""
-    await asyncio.sleep((instant_ns - virtual_service_ns()) / 1e9 + plus_seconds)
 
 
 def slowly(seconds: float) -> Callable[[Append], Awaitable[None]]:

@@ -12,7 +12,7 @@ from engine.state import MatchState
 from service.core import Core
 from service.ports import Heartbeat, LedgerRow, StoreUnavailableError
 from service.watermark import BEAT_SECONDS, LOST_NS
-from tests.support.ports import MemoryStore, Process, virtual_service_ns
+from tests.support.ports import MemoryStore, Process, until, virtual_service_ns
 from tests.support.replicas import ReplicaStore, Row, replica, sharing
 from tests.support.store import NOON_NS
 from tests.support.virtual_matches import MATCH_ID, SENDERS, legal_command, log_of, order, started, submit
@@ -21,11 +21,6 @@ from tests.support.virtual_time import in_virtual_time, settle, virtual_now_ns
 DEADLINE_NS = NOON_NS + DELAY_NS + BANK_NS
 SOON_SECONDS = 3 * BEAT_SECONDS
 """The others' heartbeats and one's own, and then it is settled."""
-
-
-async def until(instant_ns: int, *, plus_seconds: float = 0.0) -> None:
-    """Let time pass until then."""
-    await asyncio.sleep((instant_ns - virtual_service_ns()) / 1e9 + plus_seconds)
 
 
 class Door:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,11 @@ GONE_NS = 1 << 62
 def virtual_service_ns() -> int:
     """Service time that passes as the virtual loop's does, from noon on."""
     return NOON_NS + virtual_now_ns()
+
+
+async def until(instant_ns: int, *, plus_seconds: float = 0.0) -> None:
+    """Let service time pass until then."""
+    await asyncio.sleep((instant_ns - virtual_service_ns()) / 1e9 + plus_seconds)
 
 
 class VirtualClock:
