@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from heapq import heappop, heappush
 
 from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
@@ -36,13 +35,12 @@ class InFlight:
 
     def add(self, ticket: Ticket) -> None:
         """A command was stamped; it counts until its ticket has left its line."""
-        heappush(self._tickets, ticket)
+        self._tickets.append(ticket)
 
     def oldest_ns(self) -> int | None:
         """The earliest stamp among them, if there are any."""
-        while self._tickets and self._tickets[0].withdrawn:
-            heappop(self._tickets)
-        return self._tickets[0].stamp_ns if self._tickets else None
+        self._tickets = [ticket for ticket in self._tickets if not ticket.withdrawn]
+        return min((ticket.stamp_ns for ticket in self._tickets), default=None)
 
 
 class Watermark:

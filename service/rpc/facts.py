@@ -14,7 +14,7 @@ from engine.seats import SEATS, PerSeat, Seat
 from engine.state import Hand
 from engine.tiles import DOUBLE_SIX, Tile, hand_pips
 from service.ports import Receipt
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from spectacularbid.v1 import events_pb2, outcomes_pb2, tiles_pb2
 
 TILES = {tile: tiles_pb2.Tile(low=tile.low, high=tile.high) for tile in DOUBLE_SIX}
@@ -59,7 +59,7 @@ _SENTENCES = {
     RefusalReason.BID_UNAFFORDABLE: "You could not pay that bid.",
 }
 
-_clock_started = SubMessage(events_pb2.Event.DESCRIPTOR, "clock_started")
+_clock_started = sub_message(events_pb2.Event.DESCRIPTOR, "clock_started")
 
 
 def transfer_message(transfer: Transfer) -> events_pb2.Transfer:

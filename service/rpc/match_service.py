@@ -27,16 +27,16 @@ from service.rpc.render import Renderer
 from service.rpc.statuses import CANNOT_LEAVE, PERMISSION_DENIED, SPECTATE_INSTEAD, StatusError
 from service.rpc.stream_ends import stream_end
 from service.rpc.streams import Outbox, Presenter, Pump, StreamResponse
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from service.secret import Secret
 from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 
-_created_update = SubMessage(pb.CreateMatchResponse.DESCRIPTOR, "update")
-_joined_update = SubMessage(pb.JoinMatchResponse.DESCRIPTOR, "update")
-_got_update = SubMessage(pb.GetMatchResponse.DESCRIPTOR, "update")
-_left_update = SubMessage(pb.LeaveMatchResponse.DESCRIPTOR, "update")
-_submitted_outcome = SubMessage(pb.SubmitCommandResponse.DESCRIPTOR, "outcome")
+_created_update = sub_message(pb.CreateMatchResponse.DESCRIPTOR, "update")
+_joined_update = sub_message(pb.JoinMatchResponse.DESCRIPTOR, "update")
+_got_update = sub_message(pb.GetMatchResponse.DESCRIPTOR, "update")
+_left_update = sub_message(pb.LeaveMatchResponse.DESCRIPTOR, "update")
+_submitted_outcome = sub_message(pb.SubmitCommandResponse.DESCRIPTOR, "outcome")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from engine.legal import LegalAction, LegalBids
 from engine.seats import Seat
 from engine.tiles import Tile
 from service.rpc import facts
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from spectacularbid.v1 import commands_pb2, views_pb2
 
-_hand = SubMessage(views_pb2.OwnView.DESCRIPTOR, "hand")
-_actions = SubMessage(views_pb2.OwnView.DESCRIPTOR, "legal_actions")
+_hand = sub_message(views_pb2.OwnView.DESCRIPTOR, "hand")
+_actions = sub_message(views_pb2.OwnView.DESCRIPTOR, "legal_actions")
 _PLAIN_COMMANDS: dict[type[cmd.Command], commands_pb2.Command] = {
     cmd.Start: commands_pb2.Command(start=commands_pb2.Start()),
     cmd.Continue: commands_pb2.Command(continue_round=commands_pb2.Continue()),

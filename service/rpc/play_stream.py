@@ -26,7 +26,7 @@ from service.rpc.statuses import (
     malformed,
 )
 from service.rpc.streams import Answer, Outbox, Presenter
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from service.tracing import begin_command
 from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
@@ -36,7 +36,7 @@ UNANSWERED_COMMANDS = 16
 UNSENT_ANSWERS = 256
 """Answers of one PlayMatch stream that its client may leave unread."""
 _SEATS = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO, Audience.DEVICE: None}
-_played_outcome = SubMessage(pb.PlayMatchResponse.DESCRIPTOR, "outcome")
+_played_outcome = sub_message(pb.PlayMatchResponse.DESCRIPTOR, "outcome")
 
 
 def seat_of(credential: Credential) -> Seat | None:

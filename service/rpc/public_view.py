@@ -16,7 +16,7 @@ from engine.seats import SEATS, Seat
 from engine.state import OpeningPrivilege, Phase
 from engine.tiles import HIGHEST_PIP
 from service.rpc import facts
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from spectacularbid.v1 import deal_pb2, views_pb2
 
 _PHASES = {phase: views_pb2.Phase.Value("PHASE_" + phase.name) for phase in Phase}
@@ -24,18 +24,18 @@ _OPENINGS = {
     opening: views_pb2.OpeningPrivilege.Value("OPENING_PRIVILEGE_" + opening.name) for opening in OpeningPrivilege
 }
 _STOPS = {reason: views_pb2.StopReason.Value("STOP_REASON_" + reason.name) for reason in vw.StopReason}
-_player = SubMessage(views_pb2.PublicView.DESCRIPTOR, "players")
-_layout = SubMessage(views_pb2.PublicView.DESCRIPTOR, "layout")
-_transfer = SubMessage(views_pb2.PublicView.DESCRIPTOR, "last_transfer")
-_clock = SubMessage(views_pb2.PublicView.DESCRIPTOR, "clock")
-_running = SubMessage(views_pb2.ClockView.DESCRIPTOR, "running")
-_fair_deal = SubMessage(views_pb2.PublicView.DESCRIPTOR, "fair_deal")
-_end = SubMessage(views_pb2.LayoutView.DESCRIPTOR, "ends")
+_player = sub_message(views_pb2.PublicView.DESCRIPTOR, "players")
+_layout = sub_message(views_pb2.PublicView.DESCRIPTOR, "layout")
+_transfer = sub_message(views_pb2.PublicView.DESCRIPTOR, "last_transfer")
+_clock = sub_message(views_pb2.PublicView.DESCRIPTOR, "clock")
+_running = sub_message(views_pb2.ClockView.DESCRIPTOR, "running")
+_fair_deal = sub_message(views_pb2.PublicView.DESCRIPTOR, "fair_deal")
+_end = sub_message(views_pb2.LayoutView.DESCRIPTOR, "ends")
 
 
 def _placed_fields(name: str) -> dict[PlacedTile, bytes]:
     """Every placed tile as a ready field of LayoutView."""
-    field = SubMessage(views_pb2.LayoutView.DESCRIPTOR, name)
+    field = sub_message(views_pb2.LayoutView.DESCRIPTOR, name)
     return {
         PlacedTile(first, second): field(views_pb2.PlacedTile(first=first, second=second).SerializeToString())
         for first in range(HIGHEST_PIP + 1)

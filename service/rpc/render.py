@@ -16,14 +16,14 @@ from engine.state import MatchState
 from service.rpc import facts
 from service.rpc.own_view import own_bytes
 from service.rpc.public_view import public_bytes
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from spectacularbid.v1 import views_pb2
 
 CACHED_VIEWS = 4096
 """Matches whose current views are kept serialized."""
 DIGEST_BYTES = 8
-_public_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "public")
-_own_field = SubMessage(views_pb2.MatchView.DESCRIPTOR, "own")
+_public_field = sub_message(views_pb2.MatchView.DESCRIPTOR, "public")
+_own_field = sub_message(views_pb2.MatchView.DESCRIPTOR, "own")
 
 
 class RenderedView(NamedTuple):

@@ -32,6 +32,7 @@ _ENDS = {
     tiles_pb2.END_SOUTH: End.SOUTH,
 }
 _SEATS = {tiles_pb2.SEAT_ONE: Seat.ONE, tiles_pb2.SEAT_TWO: Seat.TWO}
+_NOTHING_OPENED = PerSeat(b"", b"")
 _PLAIN: dict[str, cmd.Command] = {
     "start": cmd.Start(),
     "continue_round": cmd.Continue(),
@@ -55,7 +56,7 @@ class CommandFields(NamedTuple):
     expected_version: int | None
     named_seat: Seat | None
     body_hash: bytes
-    entropies: PerSeat[bytes] = PerSeat(b"", b"")
+    entropies: PerSeat[bytes] = _NOTHING_OPENED
 
 
 def match_id_of(text: str) -> str:
@@ -72,14 +73,16 @@ def command_fields(
     version = message.expected_version if message.HasField("expected_version") else None
     if version is not None and version < 1:
         raise malformed("expected_version", "expected_version must be at least 1 when it is set")
-    body = message.command.SerializeToString(deterministic=True)
+    command = message.command
+    kind = command.WhichOneof("command")
+    body = command.SerializeToString(deterministic=True)
     return CommandFields(
-        command=command_of(message.command),
+        command=command_of(command),
         command_id=_uuid("command_id", message.command_id),
         expected_version=version,
-        named_seat=_named_seat(message.command),
+        named_seat=_named_seat(command, kind),
         body_hash=hashlib.sha256(body + str(version).encode()).digest(),
-        entropies=_entropies(message.command.start),
+        entropies=_entropies(command.start) if kind == "start" else _NOTHING_OPENED,
     )
 
 
@@ -171,14 +174,16 @@ def _end(number: tiles_pb2.End.ValueType) -> End:
     return end
 
 
-def _named_seat(message: commands_pb2.Command) -> Seat | None:
-    """The seat that a Resign or a CommitEntropy names; of other commands both are unset."""
-    if message.HasField("commit_entropy"):
-        name, number = "commit_entropy", message.commit_entropy.seat
+def _named_seat(message: commands_pb2.Command, kind: str | None) -> Seat | None:
+    """The seat that a Resign or a CommitEntropy names; other commands name none."""
+    if kind == "commit_entropy":
+        number = message.commit_entropy.seat
+    elif kind == "resign":
+        number = message.resign.seat
     else:
-        name, number = "resign", message.resign.seat
+        return None
     if number not in (tiles_pb2.SEAT_UNSPECIFIED, *_SEATS):
-        raise malformed(f"command.{name}.seat", f"{name}.seat must be one of the named seats, or unset")
+        raise malformed(f"command.{kind}.seat", f"{kind}.seat must be one of the named seats, or unset")
     return _SEATS.get(number)
 
 

@@ -23,7 +23,7 @@ from service.rpc.outbound import Addressed, Guard
 from service.rpc.render import RenderedView, Renderer
 from service.rpc.requests import CommandFields
 from service.rpc.statuses import COMMAND_ID_REUSED, FUTURE_VERSION, SLOW_READER, TOKEN_EXPIRED, StatusError
-from service.rpc.wire import SubMessage
+from service.rpc.wire import sub_message
 from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import outcomes_pb2
@@ -37,13 +37,13 @@ HEARTBEAT_SECONDS = 15.0
 STUCK_WRITE_SECONDS = 5.0
 LOOK_SECONDS = 5.0
 """How often a stream's timer looks, and so how much later it may find a write stuck."""
-_update_view = SubMessage(pb.MatchUpdate.DESCRIPTOR, "view")
-_update_events = SubMessage(pb.MatchUpdate.DESCRIPTOR, "events")
-_accepted_events = SubMessage(outcomes_pb2.Accepted.DESCRIPTOR, "events")
-_outcome_accepted = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "accepted")
-_outcome_refused = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "refused")
-_outcome_receipt = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "receipt")
-_outcome_view = SubMessage(outcomes_pb2.CommandOutcome.DESCRIPTOR, "view")
+_update_view = sub_message(pb.MatchUpdate.DESCRIPTOR, "view")
+_update_events = sub_message(pb.MatchUpdate.DESCRIPTOR, "events")
+_accepted_events = sub_message(outcomes_pb2.Accepted.DESCRIPTOR, "events")
+_outcome_accepted = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "accepted")
+_outcome_refused = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "refused")
+_outcome_receipt = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "receipt")
+_outcome_view = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "view")
 
 
 @cache
@@ -134,7 +134,7 @@ class Pump:
         self._clock = clock
         self._response = response
         self._metrics = metrics
-        self._update = SubMessage(response.DESCRIPTOR, "update")
+        self._update = sub_message(response.DESCRIPTOR, "update")
         self._presence: tuple[bool, bool] | None = None
         self._watch: Watch | None = None
         self._lifeline = Lifeline()
@@ -272,11 +272,8 @@ class Outbox:
         self._expected: list[tuple[asyncio.Future[Done], Answer]] = []
         self._items: deque[Answer] = deque()
         self._closed = False
-
-    @property
-    def pending(self) -> int:
+        self.pending = 0
         """Commands that wait for their answers."""
-        return sum(not done.done() for done, _ in self._expected)
 
     @property
     def unsent(self) -> int:
@@ -291,7 +288,12 @@ class Outbox:
     def expect(self, done: asyncio.Future[Done], answer: Answer) -> None:
         """A command was entered; the answer can be made when it is done."""
         self._expected.append((done, answer))
-        done.add_done_callback(lambda _: self._wake())
+        self.pending += 1
+        done.add_done_callback(self._is_done)
+
+    def _is_done(self, _: asyncio.Future[Done]) -> None:
+        self.pending -= 1
+        self._wake()
 
     def put(self, answer: Answer) -> None:
         """An answer to a command that was not entered."""

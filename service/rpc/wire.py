@@ -6,6 +6,8 @@ wire type 2: its tag, its length, its bytes (https://protobuf.dev/programming-gu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from google.protobuf.descriptor import Descriptor
 
 _LENGTH_DELIMITED = 2
@@ -25,19 +27,19 @@ def varint(number: int) -> bytes:
     return bytes(groups)
 
 
-_SHORT_LENGTHS = tuple(varint(length) for length in range(4096))
+_SHORT = 4096
+_SHORT_LENGTHS = tuple(map(varint, range(_SHORT)))
 
 
-class SubMessage:
-    """A sub-message field of a message type, ready to be written around serialized bytes."""
+def sub_message(parent: Descriptor, name: str) -> Callable[[bytes], bytes]:
+    """What writes a sub-message field of a message type around the sub-message's bytes."""
+    field = parent.fields_by_name[name]
+    assert field.message_type is not None
+    tag = varint(field.number << 3 | _LENGTH_DELIMITED)
 
-    def __init__(self, parent: Descriptor, name: str) -> None:
-        field = parent.fields_by_name[name]
-        assert field.message_type is not None
-        self._tag = varint(field.number << 3 | _LENGTH_DELIMITED)
-
-    def __call__(self, payload: bytes) -> bytes:
-        """The field's bytes around those of the sub-message."""
+    def around(payload: bytes) -> bytes:
         length = len(payload)
-        prefix = _SHORT_LENGTHS[length] if length < len(_SHORT_LENGTHS) else varint(length)
-        return self._tag + prefix + payload
+        prefix = _SHORT_LENGTHS[length] if length < _SHORT else varint(length)
+        return tag + prefix + payload
+
+    return around

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.rpc.wire import SubMessage, varint
+from service.rpc.wire import sub_message, varint
 from spectacularbid.v1 import events_pb2, match_service_pb2, outcomes_pb2, tiles_pb2, views_pb2
 
 
@@ -62,7 +62,7 @@ JOINED: list[tuple[Envelope, str, Message]] = [
 @pytest.mark.parametrize(("envelope", "field", "payload"), JOINED)
 def test_a_joined_message_is_the_message_with_that_field_set(envelope: Envelope, field: str, payload: Message) -> None:
     """Also an empty one, which is there all the same."""
-    joined = envelope.SerializeToString() + SubMessage(envelope.DESCRIPTOR, field)(payload.SerializeToString())
+    joined = envelope.SerializeToString() + sub_message(envelope.DESCRIPTOR, field)(payload.SerializeToString())
     expected = deepcopy(envelope)
     getattr(expected, field).MergeFrom(payload)
     getattr(expected, field).SetInParent()
@@ -72,7 +72,7 @@ def test_a_joined_message_is_the_message_with_that_field_set(envelope: Envelope,
 @given(st.lists(st.sampled_from([tiles_pb2.SEAT_ONE, tiles_pb2.SEAT_TWO]), max_size=300))
 def test_repeated_fields_are_joined_one_by_one(seats: list[tiles_pb2.Seat.ValueType]) -> None:
     """In their order."""
-    add = SubMessage(match_service_pb2.MatchUpdate.DESCRIPTOR, "events")
+    add = sub_message(match_service_pb2.MatchUpdate.DESCRIPTOR, "events")
     events = [events_pb2.Event(passed=events_pb2.Passed(seat=seat)) for seat in seats]
     joined = b"".join(add(event.SerializeToString()) for event in events)
     assert list(match_service_pb2.MatchUpdate.FromString(joined).events) == events
@@ -81,4 +81,4 @@ def test_repeated_fields_are_joined_one_by_one(seats: list[tiles_pb2.Seat.ValueT
 def test_only_messages_can_be_joined() -> None:
     """A mistake of ours is found when the module is imported."""
     with pytest.raises(AssertionError):
-        SubMessage(views_pb2.PublicView.DESCRIPTOR, "version")
+        sub_message(views_pb2.PublicView.DESCRIPTOR, "version")
