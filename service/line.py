@@ -93,10 +93,16 @@ def _sender_of(order: PlayerOrder | ServiceOrder | None) -> Audience | type[Serv
 
 
 class Line:
-    """Tickets by stamp, then by entry. `on_full` is told of everybody who finds it full."""
+    """Tickets by stamp, then by entry.
 
-    def __init__(self, on_full: Callable[[], None] = lambda: None) -> None:
+    `on_full` is told of everybody who finds it full, `on_left` of every ticket that was handled or withdrawn.
+    """
+
+    def __init__(
+        self, on_full: Callable[[], None] = lambda: None, on_left: Callable[[Ticket], None] = lambda _: None
+    ) -> None:
         self._on_full = on_full
+        self._on_left = on_left
         self._tickets: list[Ticket] = []
         self._entered = 0
         self._changed = asyncio.Event()
@@ -128,7 +134,7 @@ class Line:
 
     def withdraw(self, ticket: Ticket) -> None:
         """The sender was turned away; nobody waits for the answer."""
-        ticket.withdrawn = True
+        self.leave(ticket)
         if not ticket.done.cancel():
             ticket.done.exception()  # seen, so that nobody reports it as lost
         self._changed.set()
@@ -142,6 +148,7 @@ class Line:
     def leave(self, ticket: Ticket) -> None:
         """Take a handled ticket out, wherever it stands by now."""
         ticket.withdrawn = True
+        self._on_left(ticket)
 
     async def changed(self) -> None:
         """Wait until somebody enters, is filled or withdraws."""

@@ -27,7 +27,7 @@ class Match:
         self.match_id = match_id
         self._services = services
         self._writer = MatchWriter(match_id, services)
-        self._line = Line(lambda: services.metrics.process.shed(Limit.LINE))
+        self._line = Line(lambda: services.metrics.process.shed(Limit.LINE), services.watermark.in_flight.discard)
         self._works = False
         self._published_version = 0
         self._watches: dict[Watch, None] = {}  # in the order of their coming, which a set does not keep

@@ -27,20 +27,24 @@ class InFlight:
     """The commands of all matches that were stamped and are not handled yet: what a crash would take with it."""
 
     def __init__(self) -> None:
-        self._tickets: list[Ticket] = []
+        self._stamps_ns: dict[int, int] = {}
+        """By the identities of the tickets, none of which is kept alive here."""
 
     def __len__(self) -> int:
         """How many. From any thread."""
-        return sum(not ticket.withdrawn for ticket in self._tickets.copy())
+        return len(self._stamps_ns)
 
     def add(self, ticket: Ticket) -> None:
-        """A command was stamped; it counts until its ticket has left its line."""
-        self._tickets.append(ticket)
+        """A command was stamped."""
+        self._stamps_ns[id(ticket)] = ticket.stamp_ns
+
+    def discard(self, ticket: Ticket) -> None:
+        """A ticket has left its line; one of the service's own was not counted."""
+        self._stamps_ns.pop(id(ticket), None)
 
     def oldest_ns(self) -> int | None:
         """The earliest stamp among them, if there are any."""
-        self._tickets = [ticket for ticket in self._tickets if not ticket.withdrawn]
-        return min((ticket.stamp_ns for ticket in self._tickets), default=None)
+        return min(self._stamps_ns.values(), default=None)
 
 
 class Watermark:

@@ -272,8 +272,11 @@ class Outbox:
         self._expected: list[tuple[asyncio.Future[Done], Answer]] = []
         self._items: deque[Answer] = deque()
         self._closed = False
-        self.pending = 0
+
+    @property
+    def pending(self) -> int:
         """Commands that wait for their answers."""
+        return sum([not done.done() for done, _ in self._expected])
 
     @property
     def unsent(self) -> int:
@@ -288,12 +291,7 @@ class Outbox:
     def expect(self, done: asyncio.Future[Done], answer: Answer) -> None:
         """A command was entered; the answer can be made when it is done."""
         self._expected.append((done, answer))
-        self.pending += 1
-        done.add_done_callback(self._is_done)
-
-    def _is_done(self, _: asyncio.Future[Done]) -> None:
-        self.pending -= 1
-        self._wake()
+        done.add_done_callback(lambda _: self._wake())
 
     def put(self, answer: Answer) -> None:
         """An answer to a command that was not entered."""
