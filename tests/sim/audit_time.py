@@ -175,15 +175,19 @@ def _check_accepted(truth: Truth, story: Story, version: int, record: CommandRec
         if record.receipt.verdict is not Verdict.IN_TIME_BY_DOUBT or not narrow:
             late_ms = (attempt.arrived_service_ns - decision.deadline_ns) / MS_NS
             truth.violated("no late accept", f"{story.match_id} v{version}: {late_ms:.3f} ms late")
-    _check_beginning(truth, story, version, record)
+    _check_beginning(truth, story, version, record, attempt)
     _check_charge(truth, story, version, attempt)
 
 
-def _check_beginning(truth: Truth, story: Story, version: int, record: CommandRecord) -> None:
-    """The next decision begins when its cause is stored: not before that came, nor after it was written (K3)."""
+def _check_beginning(truth: Truth, story: Story, version: int, record: CommandRecord, attempt: Attempt) -> None:
+    """The next decision begins when its cause is stored: not before that was taken over, nor after its writing (K3).
+
+    It is compared with true time: the stamp's bounds hold the error of then, which a better clock may have shown since.
+    """
     written, error_ns = story.written[version], record.receipt.error_bound_ns
     assert written is not None
-    came_ns, stored_ns = record.receipt.arrival.latest_ns, written.at_ns + NOON_NS + truth.world.stepped_ns
+    came_ns = attempt.stamped_ns + NOON_NS + attempt.stamped_step_ns
+    stored_ns = written.at_ns + NOON_NS + truth.world.stepped_ns
     for event in story.change(version).events:
         if isinstance(event, ev.ClockStarted) and not came_ns - error_ns <= event.at_ns <= stored_ns + error_ns:
             truth.violated("a decision begins when its cause is stored", f"{story.match_id} v{version} {event.at_ns}")

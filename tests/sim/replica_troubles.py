@@ -154,8 +154,8 @@ class ReplicaTroubles(Troubles):
             blocked[number] = max(blocked.get(number, 0), self.world.now_ns + length_ns)
 
     def _befallen(self, kind: str, length_ns: int, machine: Machine | None) -> Machine:
+        """Whom it befalls; where no process runs there is nothing to befall, and no fault."""
         machine = machine or self.chance.choice(self.cluster.machines)
-        fault = self.note(kind, length_ns)
         if machine.process is not None:
-            fault.life = machine.process.life.number
+            self.note(kind, length_ns).life = machine.process.life.number
         return machine
