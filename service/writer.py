@@ -10,7 +10,7 @@ from engine import invariants
 from engine.clock import Arrival, Verdict
 from engine.commands import CheckClock, Request
 from engine.decide import Evidence, Ruling, decide, decide_service
-from engine.events import ClockStarted, MatchAborted, Step
+from engine.events import MatchAborted, Step
 from engine.evolve import advance
 from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
@@ -19,6 +19,7 @@ from engine.tiles import Tile
 from engine.view import Audience
 from service.deadlines import Deadlines
 from service.dealing import MatchDeals
+from service.late_turns import LateTurns
 from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
@@ -86,6 +87,7 @@ class MatchWriter:
         self._doubts = self._settled_doubts = 0
         """How often the cached state was doubted, and how many of these a look into the store has settled."""
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
+        self._late_turns = LateTurns(match_id, services.clock, services.ledger)
         self._loading = asyncio.Lock()
         self._is_known = False
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
@@ -170,7 +172,9 @@ class MatchWriter:
         if state is None:
             raise UnknownMatchError
         self._is_known, self._settled_doubts = True, doubts
-        if self._state is None or self._state.version < state.version:  # a write may have been faster
+        if self._state is None or self._state.version <= version:  # else a write was faster
+            self._late_turns.found(first, began_ns)
+        if self._state is None or self._state.version < state.version:
             self._state = state
             self._services.metrics.game.loaded(self._match_id, first, state.version - version, state)
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
@@ -257,6 +261,7 @@ class MatchWriter:
         invariants.check(after)
         if any(isinstance(event, MatchAborted) for event in step):
             await self._services.ledger.store()  # the proof before what follows from it
+        self._late_turns.handing_in(step)
         self._decided_ns = self._services.clock.now_ns()
         await self._services.store.append(
             Append(
@@ -284,18 +289,10 @@ class MatchWriter:
         self._moved = after.version, self._stored_ns
         self.recent.add(after.version, step)
         self._services.metrics.game.stored(self._match_id, step, after)
-        self._look_for_delay(step)
+        self._late_turns.stored(step)
         if after.result is not None:
             self._services.ledger.forget(self._match_id)
             get_logger().info("match_finished", match_id=self._match_id, result=after.result.reason.name.lower())
-
-    def _look_for_delay(self, step: Step) -> None:
-        """A decision that was stored long after the instant at which it began has burned its player's time (K3)."""
-        now_ns, tolerance_ns = self._services.clock.now_ns(), self._services.ledger.tolerances.charge_ns
-        for event in step:
-            if isinstance(event, ClockStarted) and now_ns - event.at_ns >= tolerance_ns:
-                fault = Fault(FaultCause.PUBLISH_STALL, event.at_ns, now_ns, "a turn was stored long after it began")
-                self._services.ledger.record(fault, self._match_id)
 
     async def _repeated(self, order: PlayerOrder) -> Done:
         record = await self._services.store.command(self._match_id, order.sender, order.command_id)
