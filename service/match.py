@@ -38,7 +38,7 @@ class Match:
     @property
     def is_idle(self) -> bool:
         """Whether nobody needs this object: it can be made again from the store."""
-        return not (self._works or self._line or self._watches)
+        return not (self._works or self._line or self._watches or self._writer.is_in_doubt)
 
     @property
     def is_watched(self) -> bool:

@@ -90,6 +90,9 @@ class MatchWriter:
         self._late_turns = LateTurns(match_id, services.clock, services.ledger)
         self._loading = asyncio.Lock()
         self._is_known = False
+        self._unproven: Ticket | None = None
+        """Stands for strangers' commands that could not be checked: no expiry is settled before it is known whether
+        there is such a match, which is then told of its fault. Anybody can make up the id of a match."""
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
         """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
         self._blamed_ns = 0
@@ -103,6 +106,11 @@ class MatchWriter:
                 if self._state is None or self._is_stale:
                     await self._load()
         return self._state
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a command could not be checked that the match, if there is one, must be told of."""
+        return self._unproven is not None
 
     def durable_ns(self, version: int) -> int | None:
         """When this version became durable, if it is the last one that was made here."""
@@ -146,11 +154,25 @@ class MatchWriter:
 
     def turned_away(self, ticket: Ticket) -> None:
         """The store could not even say what the command meets or who sent it; but it may have been in time."""
-        if isinstance(ticket.order, PlayerOrder):
+        if isinstance(ticket.order, PlayerOrder):  # whose token was good, so there is such a match
             self._owe(ticket.order)
-        if self._is_known and ticket.stamp_ns >= self._blamed_ns:
-            self._blamed_ns = ticket.stamp_ns + BLAMED_EVERY_NS
-            arrival = Arrival(ticket.stamp_ns, self._services.clock.now_ns())
+            self._blame_undecided(ticket.stamp_ns)
+        elif self._is_known:
+            self._blame_undecided(ticket.stamp_ns)
+        elif ticket.order is None and (self._unproven is None or ticket.stamp_ns < self._unproven.stamp_ns):
+            self._end_doubt()
+            self._unproven = Ticket(ticket.stamp_ns, 0)
+            self._services.watermark.in_flight.add(self._unproven)
+
+    def _end_doubt(self) -> None:
+        if self._unproven is not None:
+            self._services.watermark.in_flight.discard(self._unproven)
+            self._unproven = None
+
+    def _blame_undecided(self, stamp_ns: int) -> None:
+        if stamp_ns >= self._blamed_ns:
+            self._blamed_ns = stamp_ns + BLAMED_EVERY_NS
+            arrival = Arrival(stamp_ns, self._services.clock.now_ns())
             self._blame(FaultCause.NOT_COMMITTED, arrival, "a command could not be decided")
 
     def _owe(self, order: PlayerOrder) -> None:
@@ -170,8 +192,12 @@ class MatchWriter:
                 state = advance(state, step)
                 self.recent.add(state.version, step)
         if state is None:
+            self._end_doubt()
             raise UnknownMatchError
         self._is_known, self._settled_doubts = True, doubts
+        if self._unproven is not None:
+            self._blame_undecided(self._unproven.stamp_ns)
+            self._end_doubt()
         if self._state is None or self._state.version <= version:  # else a write was faster
             self._late_turns.found(first, began_ns)
         if self._state is None or self._state.version < state.version:
