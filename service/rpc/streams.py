@@ -35,6 +35,8 @@ StreamResponse: TypeAlias = "type[pb.WatchMatchResponse | pb.PlayMatchResponse |
 HEARTBEAT_SECONDS = 15.0
 """The longest silence of a stream."""
 STUCK_WRITE_SECONDS = 5.0
+LISTENING_SECONDS = 1.0
+"""How long a stream that goes away takes commands on: they were sent before its client could know."""
 LOOK_SECONDS = 5.0
 """How often a stream's timer looks, and so how much later it may find a write stuck."""
 _update_view = sub_message(pb.MatchUpdate.DESCRIPTOR, "view")
@@ -169,7 +171,26 @@ class Pump:
                 await self._write(self._response(going_away=away).SerializeToString())
                 if self._is_expired:
                     raise StatusError(TOKEN_EXPIRED)
+                if outbox is not None:
+                    await self._listen_on(watch, outbox)
                 return
+
+    async def _listen_on(self, watch: Watch, outbox: Outbox) -> None:
+        """Answer what still comes, until the client has said its last or had the time to hear that it should.
+
+        Whatever arrives on a stream that has ended nobody can read, be it in time or not.
+        """
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + LISTENING_SECONDS
+        timer = loop.call_at(ends, watch.wake)
+        try:
+            while not outbox.is_finished and loop.time() < ends:
+                await watch.woken()
+                if watch.ending is not None:
+                    raise watch.ending
+                await self._send_outcomes(watch, outbox)
+        finally:
+            timer.cancel()
 
     def _expire_at(self, watch: Watch, at_ns: int) -> None:
         """Have the stream end at this instant of service time, with a resume point for a better token."""

@@ -96,6 +96,8 @@ class Watcher(Client):
         self.stream: ClientCall | None = None
         self.healthy_since_ns: int | None = None
         """Since when its stream has been open without any fault of its own."""
+        self.is_sent_away = False
+        """Whether the service has said that this stream goes away."""
         self._token, self._method = token, method
         self._storms = 0
         self._floor = 0
@@ -107,7 +109,7 @@ class Watcher(Client):
         caller = Caller(self._received, lambda code: self._stream_ended(caller, code), self.latency_ns)
         self.stream = ClientCall(self.machine, self._method, self._token, caller)
         self.stream.send(self._opening().SerializeToString(), None, self.latency_ns())
-        self.healthy_since_ns, self._floor = None, self.cursor
+        self.healthy_since_ns, self._floor, self.is_sent_away = None, self.cursor, False
 
     def disconnect(self, again_after_ns: int) -> None:
         """Lose the connection and come back."""
@@ -118,6 +120,9 @@ class Watcher(Client):
 
     def saw(self, view: View) -> None:
         """A view came that is not older than the last one."""
+
+    def stream_ended(self, stream: ClientCall) -> None:
+        """The service has ended this stream."""
 
     def answered(self, message: pb.PlayMatchResponse, sent_ns: int) -> None:
         """An outcome or a command's error came on a PlayMatch stream."""
@@ -136,6 +141,7 @@ class Watcher(Client):
             self._updated(message.update.view, sent_ns)
         elif which == "going_away":
             self.truth.count("going away")
+            self.is_sent_away = True
         elif isinstance(message, pb.PlayMatchResponse) and which in ("outcome", "error"):
             self._floor = max(self._floor, message.outcome.view.public.version)
             self.answered(message, sent_ns)
@@ -161,7 +167,8 @@ class Watcher(Client):
         if self.stream is not None and self.stream.caller is caller:
             if code not in _GONE:
                 self.truth.violated("a watch can be resumed", f"{self.match_id} {self.holder} {self.cursor}: {code}")
-            self.stream, self.healthy_since_ns = None, None
+            ended, self.stream, self.healthy_since_ns = self.stream, None, None
+            self.stream_ended(ended)
             self.world.after(self.chance.randrange(30 * MS_NS, 200 * MS_NS), self._reconnect)
 
     def _reconnect(self) -> None:

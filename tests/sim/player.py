@@ -90,6 +90,11 @@ class Player(Watcher):
         elif self.pending is not None and message.error.command_id == self.pending.command_id:
             self._failed(self.pending)
 
+    def stream_ended(self, stream: ClientCall) -> None:
+        """What it left unanswered is to be repeated."""
+        if self.pending is not None and stream in self.pending.calls:
+            self._failed(self.pending)
+
     def move_at(self, arrives_ns: int) -> None:
         """Send the first legal action so that it arrives at this instant of true time."""
 
@@ -177,7 +182,9 @@ class Player(Watcher):
         self._next_latency_ns = 0
         if self.happens("delay"):
             latency_ns += self.chance.randrange(100 * MS_NS, 2_000 * MS_NS)
-        if self._method == "PlayMatch" and self.stream is not None and self.healthy_since_ns is not None:
+        is_open = self.stream is not None and self.healthy_since_ns is not None and not self.is_sent_away
+        if self._method == "PlayMatch" and self.stream is not None and is_open:
+            pending.calls.append(self.stream)
             self.stream.send(_played(pending), attempt, latency_ns)
             return
         call = self._call(pending)

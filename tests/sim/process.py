@@ -147,7 +147,7 @@ class SimProcess:
             attempt, world = sent.attempt, self.world
             attempt.arrived_ns, attempt.arrived_service_ns = world.now_ns, world.service_ns()
             attempt.arrived_step_ns, attempt.life = world.stepped_ns, self.life.number
-            attempt.reached = self.life.opened_ns is not None
+            attempt.reached = self.life.opened_ns is not None and call.can_be_read
             call.attempts.append(attempt)
         if call.is_over or not (self.is_open or call.task):
             call.end(grpc.StatusCode.UNAVAILABLE)

@@ -15,8 +15,12 @@ from typing import Any, NamedTuple, Protocol
 import grpc
 
 from service.rpc.arrival import Stamped
+from spectacularbid.v1 import match_service_pb2 as pb
 from tests.sim.truth import Attempt
-from tests.sim.world import World
+from tests.sim.world import MS_NS, World
+
+HEARD_NS = 900 * MS_NS
+"""Within so long a client has heard that its stream goes away, and sends elsewhere."""
 
 
 class Sent(NamedTuple):
@@ -82,11 +86,18 @@ class ServerCall:
         self.is_taken = False
         """Whether the service has read a message of it."""
         self.is_over = False
+        self._sent_away_ns: int | None = None
         self._process, self._token, self._caller = process, token, caller
         self._inbox: deque[Sent] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._delivered_ns = 0
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether what comes now can be read: not on a stream that has ended long after its client was told."""
+        told_ns = self._sent_away_ns
+        return not self.is_over or told_ns is None or self._process.world.now_ns - told_ns < HEARD_NS
 
     def hand_over(self, upto: Sent) -> None:
         """The loop gets what the kernel holds, up to this message."""
@@ -147,6 +158,8 @@ class ServerCall:
         while not self._caller.is_reading:
             self._room = self._process.loop.create_future()
             await self._room
+        if self.method.reads_a_stream and pb.PlayMatchResponse.FromString(data).HasField("going_away"):
+            self._sent_away_ns = self._process.world.now_ns
         self._send(data)
 
     async def abort(self, code: grpc.StatusCode, details: str, trailing_metadata: object) -> None:

@@ -28,7 +28,7 @@ class Attempt:
     arrived_service_ns: int = 0
     arrived_step_ns: int = 0
     reached: bool = False
-    """It arrived at a process whose door had opened and that lived."""
+    """It arrived at a process whose door had opened and that lived, and not on a stream that was to be left."""
     life: int = -1
     stamp: Arrival | None = None
     stamped_ns: int = 0
