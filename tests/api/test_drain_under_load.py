@@ -14,6 +14,7 @@ from spectacularbid.v1.commands_pb2 import Command
 from spectacularbid.v1.outcomes_pb2 import CommandOutcome
 from spectacularbid.v1.views_pb2 import MatchView
 from tests.support.players import (
+    PlayCall,
     StreamCall,
     Table,
     Viewer,
@@ -74,8 +75,7 @@ class Play:
             while True:
                 message = await read_play(call)
                 if message.HasField("going_away"):
-                    assert await call.read() is grpc.aio.EOF
-                    assert await call.code() is grpc.StatusCode.OK
+                    await self.hear_out(call)
                     return message.going_away
                 if message.HasField("error"):
                     self.codes.append(next(code for code in grpc.StatusCode if code.value[0] == message.error.code))
@@ -90,6 +90,16 @@ class Play:
                     command_id, command = self.send(device, view)
                     await call.write(in_stream(command, command_id=command_id))
                     waits = True
+
+    async def hear_out(self, call: PlayCall) -> None:
+        """After the farewell: say one's last, and take the answers that were still owed."""
+        await call.done_writing()
+        while isinstance(message := await call.read(), pb.PlayMatchResponse):
+            if message.HasField("outcome"):
+                self.note(message.outcome)
+            else:
+                self.codes.append(next(code for code in grpc.StatusCode if code.value[0] == message.error.code))
+        assert await call.code() is grpc.StatusCode.OK
 
 
 async def watched(call: StreamCall) -> tuple[int, pb.GoingAway]:

@@ -508,8 +508,8 @@ Global___Heartbeat: _TypeAlias = Heartbeat  # noqa: Y015
 
 @_typing.final
 class GoingAway(_message.Message):
-    """The last message of a stream that the server ends: it is being stopped or, when UNAUTHENTICATED with the reason
-    TOKEN_EXPIRED follows, a day has passed since the match ended.
+    """The last message of a stream that the server ends, but for answers on PlayMatch: it is being stopped or, when
+    UNAUTHENTICATED with the reason TOKEN_EXPIRED follows, a day has passed since the match ended.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -715,7 +715,9 @@ class PlayMatchResponse(_message.Message):
 
     @_builtins.property
     def going_away(self) -> Global___GoingAway:
-        """The last message: this server is going away."""
+        """This server is going away: send commands elsewhere from now on. Only answers to those that were under way follow,
+        for a second at most; what has none when the stream ends is to be repeated with its id.
+        """
 
     def __init__(
         self,
