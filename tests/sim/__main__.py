@@ -10,7 +10,8 @@ from functools import partial
 from itertools import islice
 
 from tests.sim.mutating import mutate
-from tests.sim.runs import among_replicas, everything, play_scenario, survey
+from tests.sim.replica_scenarios import REPLICA_SCENARIOS
+from tests.sim.runs import among_replicas, everything, play_among_replicas, play_scenario, survey
 from tests.sim.scenarios import SCENARIOS
 from tests.sim.simulation import ALONE, REPLICATED, Mode, Simulation
 
@@ -29,7 +30,7 @@ def main() -> int:
     seed.add_argument("mode", type=Mode)
     seed.set_defaults(run=_seed)
     scenario = commands.add_parser("scenario", help="play one scenario and print its trace")
-    scenario.add_argument("name", choices=[scenario.name for scenario in SCENARIOS])
+    scenario.add_argument("name", choices=[scenario.name for scenario in (*SCENARIOS, *REPLICA_SCENARIOS)])
     scenario.add_argument("--dies-at", type=int, default=0, help="let the process die before this effect")
     scenario.add_argument("--kept", action="store_true", help="the commit under way is made all the same")
     scenario.set_defaults(run=_scenario)
@@ -43,7 +44,7 @@ def main() -> int:
     digests.set_defaults(run=_digests)
     hunt = commands.add_parser("hunt", help="look for the first violation in all scenarios and some seeds")
     hunt.add_argument("seeds", type=int)
-    hunt.add_argument("--replicas", action="store_true", help="only seeds with several replicas")
+    hunt.add_argument("--replicas", action="store_true", help="only those with several replicas")
     hunt.set_defaults(run=_hunt)
     mutants = commands.add_parser("mutants", help="take rules away, one at a time, and hunt")
     mutants.add_argument("names", nargs="*", help="only those whose names hold one of these words")
@@ -61,8 +62,12 @@ def _seed(arguments: argparse.Namespace) -> int:
 
 
 def _scenario(arguments: argparse.Namespace) -> int:
-    scenario = next(scenario for scenario in SCENARIOS if scenario.name == arguments.name)
-    run = play_scenario(scenario, dies_at=arguments.dies_at, keeps_dying_commit=arguments.kept, is_printing=True)
+    replicated = next((scenario for scenario in REPLICA_SCENARIOS if scenario.name == arguments.name), None)
+    if replicated is not None:
+        run = play_among_replicas(replicated, is_printing=True)
+    else:
+        scenario = next(scenario for scenario in SCENARIOS if scenario.name == arguments.name)
+        run = play_scenario(scenario, dies_at=arguments.dies_at, keeps_dying_commit=arguments.kept, is_printing=True)
     say(f"\nended: {run.ending}")
     return _print_violations(run.violations)
 

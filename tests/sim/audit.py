@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from engine import events as ev
 from engine.clock import SECOND_NS
@@ -14,7 +14,7 @@ from tests.sim.disk import Disk
 from tests.sim.prepared import HOLDERS
 from tests.sim.story import Story, is_loss_on_time, stories
 from tests.sim.tally import tally
-from tests.sim.truth import Truth
+from tests.sim.truth import Life, Truth
 from tests.sim.world import NEVER_NS
 
 SURE_NS = SECOND_NS
@@ -55,17 +55,46 @@ def _check_decided(truth: Truth, story: Story) -> None:
 
 
 def _check_suspensions(truth: Truth, story: Story) -> None:
-    """A planned stop suspends nobody's clock while another replica stays, and surely knows that it does."""
+    """A planned stop suspends nobody's clock while another replica stays, and surely knows that it does.
+
+    Whoever serves resumes it, and where nobody is left no clock runs (F4).
+    """
+    if truth.faults:
+        return
+    serving = [(life.opened_ns, _goes_ns(life)) for life in truth.lives if life.opened_ns is not None]
     for version in story.versions:
-        written = story.written[version]
-        assert written is not None
-        if truth.faults or not any(isinstance(event, ev.ClocksSuspended) for event in written.change.events):
+        if not any(isinstance(event, ev.ClocksSuspended) for event in story.change(version).events):
             continue
-        for life in truth.lives:
-            serves = life.opened_ns is not None and life.opened_ns < written.at_ns - SURE_NS
-            goes = min(life.asked_to_stop_ns or NEVER_NS, life.ended_ns or NEVER_NS) <= written.at_ns
-            if serves and not goes:
+        at_ns, until_ns = _written_ns(truth, story, version), _written_ns(truth, story, version + 1)
+        for opened_ns, goes_ns in serving:
+            if opened_ns < at_ns - SURE_NS and at_ns < goes_ns:
                 truth.violated("no clock stands while a replica stays", f"{story.match_id} v{version}")
+            if min(goes_ns, until_ns) - max(opened_ns, at_ns) > 2 * SURE_NS:
+                truth.violated("suspended clocks are resumed", f"{story.match_id} v{version}")
+    for version in _left_alone(truth, story):
+        if story.state(version).due_ns is not None:
+            truth.violated("no clock runs while nobody is there", f"{story.match_id} v{version}")
+
+
+def _left_alone(truth: Truth, story: Story) -> Iterator[int]:
+    """The versions at which the match stood when a process ended and no other one had opened its door."""
+    for life in truth.lives:
+        ended_ns = life.ended_ns
+        others = ((one.opened_ns or NEVER_NS, one.ended_ns or NEVER_NS) for one in truth.lives)
+        if ended_ns is None or any(opened_ns <= ended_ns < until_ns for opened_ns, until_ns in others):
+            continue
+        yield max(v for v, written in enumerate(story.written) if written is not None and written.at_ns <= ended_ns)
+
+
+def _goes_ns(life: Life) -> int:
+    """Since when a process does not stay."""
+    return min(life.asked_to_stop_ns or NEVER_NS, life.ended_ns or NEVER_NS)
+
+
+def _written_ns(truth: Truth, story: Story, version: int) -> int:
+    """When a version became durable; now if it is yet to come."""
+    written = story.written[version] if version < len(story.written) else None
+    return truth.world.now_ns if written is None else written.at_ns
 
 
 def _check_promptness(truth: Truth, story: Story) -> None:

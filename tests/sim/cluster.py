@@ -45,7 +45,8 @@ class Shared:
         """As `service.wiring` does it, save the checks of a database that is not there for the first time."""
         store = self._store = PostgresStore(Secret(f"postgresql://{self._name}"), SEAL, self._name)
         clock = StoreTime(store.service_ns, self._boot_ns)
-        await clock.sample()
+        for _ in range(2):
+            await clock.sample()
         self._sampling = self._process.loop.create_task(clock.run())
         return Behind(store, self._bus, clock.now_ns, clock.error_bound_ns)
 

@@ -42,6 +42,8 @@ class ServerWeather:
     next_moves: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque)
     """What becomes of the next statements that move matches: the connection is lost at COMMIT, and that is made
     ("answer lost"), is made later ("late commit") or never ("lost commit"). The function is called then."""
+    lateness_ns: int | None = None
+    """How much later; drawn each time when it is not set."""
     cuts: dict[int, int] = field(default_factory=dict)
     """Until when nothing travels between the server and a process."""
     mute: dict[int, int] = field(default_factory=dict)
@@ -254,7 +256,8 @@ class Server:
             move.end()
             return
         if trouble == "late commit":
-            delay_ns += self._chance.randrange(LATEST_COMMIT_NS)
+            late_ns = self.weather.lateness_ns
+            delay_ns += self._chance.randrange(LATEST_COMMIT_NS) if late_ns is None else late_ns
         self.world.after(delay_ns, lambda: self._commit(session, move, asked, incarnation))
 
     def _commit(self, session: Session, move: Move, asked: asyncio.Future[list[Row]], incarnation: int) -> None:

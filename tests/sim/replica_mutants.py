@@ -32,6 +32,33 @@ WAITING = (
         "await self._services.watermark.reach(due_ns)",
     ),
     _mutant("faults found elsewhere not learned", WATERMARK, "        self._ledger.learn(others.faults)\n", ""),
+    _mutant(
+        "strangers in a match that was not read yet do not hold an expiry up",
+        WRITER,
+        "            self._services.watermark.in_flight.add(self._unproven)\n",
+        "",
+    ),
+    _mutant(
+        "strangers in a match that was not read yet not blamed",
+        WRITER,
+        "            self._blame_undecided(self._unproven.stamp_ns)\n",
+        "",
+    ),
+)
+
+LATE_TURNS = (
+    _mutant(
+        "turns that are found stored late not recorded",
+        WRITER,
+        "            self._late_turns.found(first, began_ns)\n",
+        "            pass\n",
+    ),
+    _mutant(
+        "a turn that is not there yet is not late",
+        "service/late_turns.py",
+        "if self._judge(self._handed_in, asked_ns):",
+        "if False:",
+    ),
 )
 
 FENCING = (
@@ -68,6 +95,12 @@ FENCING = (
 )
 
 NEWS = (
+    _mutant(
+        "orphaned deadlines not looked for",
+        LOOKOUT,
+        "            self._matches.get(match_id).look_again()\n",
+        "            pass\n",
+    ),
     _mutant("lost news not looked for", LOOKOUT, "                await self._look_for_versions()\n", ""),
     _mutant(
         "whoever looks while another looks sees what was",
@@ -117,6 +150,20 @@ WRITES = (
 
 STOPS = (
     _mutant("retirement not told", CORE, "        await self._watermark.retire()\n", ""),
+    _mutant("leaving not told", CORE, "        await self._leave()\n", ""),
+    _mutant(
+        "door closed at once although others stay",
+        CORE,
+        "        await self._wait(drain_seconds)\n",
+        "        await self._wait(0.0 if self._watermark.staying else drain_seconds)\n",
+    ),
+    _mutant(
+        "a stream that is sent away does not listen on",
+        "service/rpc/streams.py",
+        "                    await self._listen_on(watch, outbox)\n",
+        "                    pass\n",
+    ),
+    _mutant("what the last one suspended not resumed", LOOKOUT, "            await self._matches.resume()\n", ""),
     _mutant(
         "clocks suspended although others stay",
         CORE,
@@ -126,10 +173,11 @@ STOPS = (
 )
 
 CLOCKS = (
+    _mutant("a clock that is ahead is sure", STORE_TIME, " + max(0, ahead_ns)", ""),
     _mutant("the way of an answer is no error", STORE_TIME, "rtt_ns // 2 + LEAST_ERROR_NS", "LEAST_ERROR_NS"),
     _mutant("stamps without the clock's error", "service/timing_guard.py", "now_ns + error_ns)", "now_ns)"),
 )
 
-AMONG_REPLICAS = (*WAITING, *FENCING, *NEWS, *WRITES, *STOPS, *CLOCKS)
+AMONG_REPLICAS = (*WAITING, *LATE_TURNS, *FENCING, *NEWS, *WRITES, *STOPS, *CLOCKS)
 """What only several replicas can show."""
 MUTANTS = (*ALONE, *AMONG_REPLICAS)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.sim.process import SimProcess
+from tests.sim.replica_scenarios import REPLICA_SCENARIOS, ReplicaScenario
 from tests.sim.scenarios import SCENARIOS, Scenario
 from tests.sim.simulation import ALONE, REPLICATED, Mode, Simulation
-from tests.sim.stage import Stage
+from tests.sim.stage import ReplicaStage, Stage
 from tests.sim.world import MS_NS
 
 RESTART_AFTER_CRASH_NS = 300 * MS_NS
@@ -62,6 +63,16 @@ def play_scenario(
     return ScenarioRun(violations, stage.ending, first[0].effects, to_die_at, stage.truth.counts)
 
 
+def play_among_replicas(scenario: ReplicaScenario, *, is_printing: bool = False) -> ScenarioRun:
+    """Play a scenario of two replicas; nobody dies in it who is not told to."""
+    stage = ReplicaStage(scenario.wish, plays=scenario.plays, is_printing=is_printing)
+    scenario.script(stage)
+    violations = stage.play(scenario.runs_until_ns)
+    if stage.ending != scenario.ending:
+        violations = [*violations, f"a scenario ends as it should: {stage.ending}, not {scenario.ending}"]
+    return ScenarioRun(violations, stage.ending, [], range(0), stage.truth.counts)
+
+
 def whole_scenarios() -> Iterator[Finding]:
     """What the scenarios violate without a crash."""
     for scenario in SCENARIOS:
@@ -107,7 +118,10 @@ def everything(seed_count: int) -> Iterator[Finding]:
 
 
 def among_replicas(seed_count: int) -> Iterator[Finding]:
-    """What seeds with several replicas violate, each in both modes."""
+    """What several replicas violate: in the scenarios, then in seeds, each in both modes."""
+    for scenario in REPLICA_SCENARIOS:
+        for violation in play_among_replicas(scenario).violations:
+            yield Finding(violation, f"make sim SCENARIO='{scenario.name}'")
     for seed in range(seed_count):
         for mode in REPLICATED:
             yield from survey(range(seed, seed + 1), (mode,)).findings

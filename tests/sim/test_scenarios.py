@@ -5,7 +5,8 @@ import pytest
 from engine.clock import Arrival
 from engine.faults import FaultCause
 from service.timing_guard import TimingGuard
-from tests.sim.runs import crashes_in, play_scenario
+from tests.sim.replica_scenarios import REPLICA_SCENARIOS, ReplicaScenario
+from tests.sim.runs import crashes_in, play_among_replicas, play_scenario
 from tests.sim.scenarios import SCENARIOS, Scenario
 
 BY_NAME = [pytest.param(scenario, id=scenario.name) for scenario in SCENARIOS]
@@ -15,6 +16,11 @@ TO_DIE_IN = [pytest.param(scenario, id=scenario.name) for scenario in SCENARIOS 
 @pytest.mark.parametrize("scenario", BY_NAME)
 def test_a_scenario_violates_nothing_and_ends_as_it_should(scenario: Scenario) -> None:
     assert play_scenario(scenario).violations == []
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=scenario.name) for scenario in REPLICA_SCENARIOS])
+def test_a_scenario_of_two_replicas_violates_nothing_and_ends_as_it_should(scenario: ReplicaScenario) -> None:
+    assert play_among_replicas(scenario).violations == []
 
 
 @pytest.mark.parametrize("scenario", TO_DIE_IN)
