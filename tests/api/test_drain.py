@@ -214,3 +214,17 @@ async def test_a_command_under_way_is_answered_before_the_end(tmp_path: Path) ->
         call = asyncio.create_task(table.two.submit(START))
         await until(lambda: server.sample("specbid_commands_total", kind="Start", outcome="accepted") == 2)
     assert (await call).HasField("accepted")
+
+
+async def test_a_command_that_meets_the_farewell_of_its_stream_is_answered(tmp_path: Path) -> None:
+    """It was sent before its client could know, and comes when the door is closed: here it is to be repeated."""
+    async with draining(tmp_path / "matches.sqlite3") as (_, table), table.one.playing() as play:
+        while not (await read_play(play)).HasField("going_away"):
+            pass
+        command = in_stream(START)
+        await play.write(command)
+        answer = await read_play(play)
+        assert answer.error.command_id == command.command.command_id
+        assert answer.error.code == grpc.StatusCode.UNAVAILABLE.value[0]
+        assert await play.read() is grpc.aio.EOF
+        assert await play.code() is grpc.StatusCode.OK
