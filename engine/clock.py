@@ -17,10 +17,15 @@ DELAY_NS = 10 * SECOND_NS
 
 
 class Arrival(NamedTuple):
-    """When a whole command reached the server: not before `earliest_ns`, not after `latest_ns`."""
+    """When a whole command reached the server: not before `earliest_ns`, not after `latest_ns`.
+
+    Where a witness outside narrowed what the service can vouch for by itself, that is in the `own_` bounds.
+    """
 
     earliest_ns: int
     latest_ns: int
+    own_earliest_ns: int | None = None
+    own_latest_ns: int | None = None
 
     @classmethod
     def at(cls, instant_ns: int) -> Arrival:

@@ -26,6 +26,7 @@ HARMLESS = frozenset(
         "address",
         "metrics",
         "health",
+        "envoy",
         "seconds",
         "live_matches",
         "suspended_matches",

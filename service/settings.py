@@ -39,6 +39,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with TLS and platform auth")
     port: int = Field(50051, ge=0, le=65535, description="gRPC port; 0 picks a free one")
     health_port: int | None = Field(None, ge=0, le=65535, description="plaintext health port beside TLS; 50052 then")
+    envoy_port: int | None = Field(None, ge=0, le=65535, description="gRPC port for Envoy alone, whose stamps count")
+    envoy_client_ca: Path | None = Field(None, description="PEM file: that port needs a certificate of these")
     metrics_port: int = Field(9464, ge=0, le=65535, description="Prometheus port; 0 picks a free one")
     jwks_file: Path | None = Field(None, description="the platform's public keys (JWKS); read again when it changes")
     jwks_url: str | None = Field(None, description="the same from an address, fetched every five minutes")

@@ -17,7 +17,7 @@ _PLATFORM_ONLY = ("jwks_file", "jwks_url", "jwt_issuer", "jwt_audience", "client
 def contradictions(settings: Mapping[str, object]) -> list[str]:
     """What is wrong with these settings together; empty when nothing is. Reads the certificate files."""
     tls = list(_tls(settings))
-    others = (_platform, _jwt, _scopes, _database, _nats)
+    others = (_envoy, _platform, _jwt, _scopes, _database, _nats)
     return [*tls, *(text for check in others for text in check(settings)), *([] if tls else _files(settings))]
 
 
@@ -31,9 +31,20 @@ def _tls(settings: Mapping[str, object]) -> Iterator[str]:
         yield "SPECBID_TLS_CLIENT_CA needs SPECBID_TLS_CERTIFICATE"
     if settings["health_port"] is not None and not certificate:
         yield "SPECBID_HEALTH_PORT needs SPECBID_TLS_CERTIFICATE: without TLS the gRPC port answers health checks"
-    ports = [port for port in (settings["port"], settings["plain_health_port"], settings["metrics_port"]) if port]
+    names = ("port", "plain_health_port", "envoy_port", "metrics_port")
+    ports = [settings[name] for name in names if settings[name]]
     if len(set(ports)) < len(ports):
-        yield "SPECBID_PORT, SPECBID_HEALTH_PORT and SPECBID_METRICS_PORT must differ"
+        yield "SPECBID_PORT, SPECBID_HEALTH_PORT, SPECBID_ENVOY_PORT and SPECBID_METRICS_PORT must differ"
+
+
+def _envoy(settings: Mapping[str, object]) -> Iterator[str]:
+    has_port, authorities = settings["envoy_port"] is not None, settings["envoy_client_ca"]
+    if authorities and not has_port:
+        yield "SPECBID_ENVOY_CLIENT_CA needs SPECBID_ENVOY_PORT"
+    if authorities and not settings["tls_certificate"]:
+        yield "SPECBID_ENVOY_CLIENT_CA needs SPECBID_TLS_CERTIFICATE"
+    if has_port and not authorities and not ip_address(str(settings["host"])).is_loopback:
+        yield "SPECBID_ENVOY_PORT beyond loopback needs SPECBID_ENVOY_CLIENT_CA: who reaches it is believed about time"
 
 
 def _platform(settings: Mapping[str, object]) -> Iterator[str]:
@@ -104,15 +115,17 @@ def _nats(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def _files(settings: Mapping[str, object]) -> Iterator[str]:
-    certificate, key, authorities = (settings[name] for name in ("tls_certificate", "tls_key", "tls_client_ca"))
+    certificate, key = settings["tls_certificate"], settings["tls_key"]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if isinstance(certificate, Path) and isinstance(key, Path):
         try:
             context.load_cert_chain(certificate, key, password=lambda: "")
         except (OSError, ValueError):  # an ssl.SSLError is an OSError
             yield "SPECBID_TLS_CERTIFICATE and SPECBID_TLS_KEY must be readable PEM files that belong together"
-    if isinstance(authorities, Path):
+    for name in ("tls_client_ca", "envoy_client_ca"):
+        authorities = settings[name]
         try:
-            context.load_verify_locations(authorities)
+            if isinstance(authorities, Path):
+                context.load_verify_locations(authorities)
         except (OSError, ValueError):
-            yield "SPECBID_TLS_CLIENT_CA must be a readable PEM file"
+            yield f"SPECBID_{name.upper()} must be a readable PEM file"

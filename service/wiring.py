@@ -22,13 +22,13 @@ from service.metrics import Metrics
 from service.ports import Bus, Store, StoreUnavailableError
 from service.rpc.admin_server import AdminServer
 from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
+from service.rpc.doors import doors
 from service.rpc.edge import Tracing
 from service.rpc.jwks import FetchedKeys, FileKeys
 from service.rpc.match_service import MatchService
 from service.rpc.platform import Claims, Platform
 from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
-from service.rpc.tls import secure_door
 from service.settings import Settings
 from service.store.postgres import PostgresStore
 from service.store.postgres_link import NotReadyError
@@ -51,6 +51,7 @@ class Addresses:
     grpc: str
     metrics: str
     health: str | None = None
+    envoy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +180,11 @@ class Service:
         )
         handlers = self._handlers(settings, store)
         self._tracing = _tracing() if settings.traces else None
-        host = _bracketed(settings.host)
-        health = settings.plain_health_port
         self._grpc = GrpcServer(
-            f"{host}:{settings.port}",
+            doors(settings),
             handlers,
             self._core.clock,
             self._metrics,
-            credentials=secure_door(settings.tls_certificate, settings.tls_key, settings.tls_client_ca),
-            health_address=None if health is None else f"{host}:{health}",
             connection_streams=settings.connection_streams,
             tracing=self._tracing,
         )
@@ -197,8 +194,10 @@ class Service:
         if settings.reflection:
             self._grpc.offer_reflection()
         metrics_port = self._metrics.serve(settings.host, settings.metrics_port)
-        health_address = None if self._grpc.health_port is None else f"{host}:{self._grpc.health_port}"
-        self.addresses = Addresses(f"{host}:{self._grpc.port}", f"{host}:{metrics_port}", health_address)
+        metrics_address = f"{self._grpc.address.rpartition(':')[0]}:{metrics_port}"
+        self.addresses = Addresses(
+            self._grpc.address, metrics_address, self._grpc.health_address, self._grpc.envoy_address
+        )
 
     def _handlers(self, settings: Settings, store: Store) -> MatchService:
         """The players' service."""
@@ -248,6 +247,7 @@ class Service:
             address=self.addresses.grpc,
             metrics=self.addresses.metrics,
             health=self.addresses.health,
+            envoy=self.addresses.envoy,
             live_matches=live,
         )
 
@@ -307,10 +307,6 @@ def _tracing() -> Tracing:
     except ImportError as error:
         raise RuntimeError("SPECBID_TRACES needs the extra: pip install 'spectacular-bid[otel]'") from error
     return Otel()
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _rates(settings: Settings) -> Rates:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from prometheus_client import CollectorRegistry, Gauge
 
 from engine.faults import FaultCause
 from service.metrics.families import Counters, Histograms
 
 _LAG = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 3.0)
+
+
+class Testimony(Enum):
+    """What became of the stamp that a proxy had put on a command."""
+
+    NOT_NEEDED = "not_needed"
+    """The service's own was narrow."""
+    NARROWED = "narrowed"
+    CLOCK_UNKNOWN = "clock_unknown"
+    """Too little was known of the proxy's clock."""
+    OUT_OF_RANGE = "out_of_range"
+    """It contradicted the service's own, or lay too far back."""
+    UNREADABLE = "unreadable"
+    """There was none, or several, or none of the right form."""
 
 
 class ClockMetrics:
@@ -23,6 +39,13 @@ class ClockMetrics:
         ).child()
         faults = Counters(registry, "specbid_timing_failures", "Rows of the fault ledger, by cause.", ["cause"])
         self._faults = {cause: faults.child(cause.name.lower()) for cause in FaultCause}
+        testimonies = Counters(
+            registry,
+            "specbid_arrival_testimonies",
+            "Commands on Envoy's port, by what became of Envoy's stamp.",
+            ["outcome"],
+        )
+        self._testimonies = {testimony: testimonies.child(testimony.value) for testimony in Testimony}
         self.error_bound = Gauge(
             "specbid_clock_error_bound_seconds",
             "How far service time may be from the store's.",
@@ -44,6 +67,10 @@ class ClockMetrics:
     def stepped(self) -> None:
         """One of two clocks stepped."""
         self._steps.inc()
+
+    def testified(self, testimony: Testimony) -> None:
+        """A command came by Envoy's port."""
+        self._testimonies[testimony].inc()
 
     def fault(self, cause: FaultCause) -> None:
         """A row was added to the fault ledger."""

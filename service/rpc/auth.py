@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import unquote
@@ -28,8 +29,10 @@ RECHECK_NS = 3600 * SECOND_NS
 """How long a token whose match went on is believed without asking the store; less than its life."""
 SHARED_RECHECK_NS = 5 * SECOND_NS
 """The same where other processes rotate tokens too."""
-ARRIVAL_HEADERS = frozenset({"x-arrival-time", "x-queue-start", "x-request-start", "x-specbid-arrival", "x-timestamp"})
-"""What a client may send to be believed about time. It has no effect; it is counted."""
+ARRIVAL_HEADER = "x-specbid-arrival"
+"""Envoy's stamp of a command, on the port that only Envoy reaches."""
+FORGERIES = frozenset({"x-arrival-time", "x-queue-start", "x-request-start", "x-timestamp"})
+"""What a client may send to be believed about time. It has no effect and is counted, as Envoy's is at other ports."""
 _SCHEME = "Bearer "
 _LONGEST_TOKEN = 256
 
@@ -79,6 +82,14 @@ class Gatekeeper:
         self._recheck_ns = recheck_ns
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._rotated: OrderedDict[bytes, None] = OrderedDict()
+        self.forgeries = FORGERIES | {ARRIVAL_HEADER}
+        """Headers that are counted as such."""
+
+    def behind_envoy(self) -> Gatekeeper:
+        """The same gatekeeper at the port where Envoy's stamps are no forgeries."""
+        there = copy(self)
+        there.forgeries = FORGERIES
+        return there
 
     def hash_of(self, metadata: Metadata) -> bytes:
         """The hash of the caller's token. Raises UNAUTHENTICATED unless there is exactly one well-formed header."""
@@ -156,7 +167,7 @@ class Gatekeeper:
         for key, value in metadata:
             if key == "authorization":
                 values.append(value)
-            elif key in ARRIVAL_HEADERS:
+            elif key in self.forgeries:
                 self._metrics.process.forged_arrivals.inc()
         value = values[0] if len(values) == 1 else ""
         if not isinstance(value, str) or not value.startswith(_SCHEME):

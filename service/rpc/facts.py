@@ -244,6 +244,8 @@ def receipt_message(receipt: Receipt) -> outcomes_pb2.TimingReceipt:
         arrival_latest_unix_ns=receipt.arrival.latest_ns,
         error_bound_ns=receipt.error_bound_ns,
         verdict=_VERDICTS[receipt.verdict],
+        own_earliest_unix_ns=receipt.arrival.own_earliest_ns,
+        own_latest_unix_ns=receipt.arrival.own_latest_ns,
     )
     decision = receipt.decision
     if decision is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import grpc
@@ -16,15 +18,22 @@ from service.metrics.grpc import CallType
 from service.ports import Clock
 from service.rpc import edge, rules_service
 from service.rpc.arrival import stamping
+from service.rpc.doors import Door, Doors
 from service.rpc.edge import StreamHandler, Tracing, UnaryHandler
 from service.rpc.health_service import HealthService
 from service.rpc.match_service import MatchService
 from service.rpc.time_service import TimeService
+from service.rpc.witness import Witness, witnessed
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import rules_service_pb2, time_service_pb2
 
 M = TypeVar("M", bound=Message)
 
+SERVICES = (
+    pb.DESCRIPTOR.services_by_name["MatchService"],
+    rules_service_pb2.DESCRIPTOR.services_by_name["RulesService"],
+    time_service_pb2.DESCRIPTOR.services_by_name["TimeService"],
+)
 STARTUP, READINESS, LIVENESS = "startup", "readiness", "liveness"
 """What probes ask the health service for: has it started, should it get new clients, does its event loop live."""
 LARGEST_REQUEST_BYTES = 16 * 1024
@@ -55,54 +64,68 @@ OPTIONS = (
 
 
 class GrpcServer:
-    """The listening server with its health service."""
+    """The listening server with its health service, and the same for Envoy alone. Addresses have the real ports."""
 
     def __init__(
         self,
-        address: str,
+        doors: Doors,
         match_service: MatchService,
         clock: Clock,
         metrics: Metrics,
         *,
-        credentials: grpc.ServerCredentials | None = None,
-        health_address: str | None = None,
         connection_streams: int = CONNECTION_STREAMS,
         tracing: Tracing | None = None,
     ) -> None:
-        """With `credentials` the port takes TLS only; `health_address` is for health alone, in plaintext."""
-        options = (*OPTIONS, ("grpc.max_concurrent_streams", connection_streams))
-        self._server = grpc.aio.server(options=options)
+        self._options = (*OPTIONS, ("grpc.max_concurrent_streams", connection_streams))
         self._health = HealthService()
-        self._server.add_generic_rpc_handlers((self._health.handlers(),))
-        self._services = (
-            pb.DESCRIPTOR.services_by_name["MatchService"],
-            rules_service_pb2.DESCRIPTOR.services_by_name["RulesService"],
-            time_service_pb2.DESCRIPTOR.services_by_name["TimeService"],
-        )
-        matches, rules, time = (_Adapter(service, clock, metrics, tracing) for service in self._services)
-        _serve_matches(matches, match_service)
-        rules.unary("GetRules", rules_service_pb2.GetRulesRequest, rules_service.get_rules)
-        time.unary("Sync", time_service_pb2.SyncRequest, TimeService(clock).sync)
-        self._server.add_generic_rpc_handlers(tuple(adapter.handlers() for adapter in (matches, rules, time)))
-        if credentials is None:
-            self.port = self._server.add_insecure_port(address)
-        else:
-            self.port = self._server.add_secure_port(address, credentials)
-        self.health_port: int | None = None
+        self._clock, self._metrics, self._tracing = clock, metrics, tracing
+        self._server, self.address = self._listening(doors.everybody, self._handlers(match_service))
+        self._servers = [self._server]
+        self.envoy_address: str | None = None
+        if doors.envoy is not None:
+            self.envoy_address = self._listen_to_envoy(doors.envoy, match_service)
+        self.health_address: str | None = None
         self._health_server: grpc.aio.Server | None = None
-        if health_address is not None:
-            self._health_server = grpc.aio.server(options=options)
-            self._health_server.add_generic_rpc_handlers((self._health.handlers(),))
-            self.health_port = self._health_server.add_insecure_port(health_address)
+        if doors.health is not None:
+            self._health_server, self.health_address = self._listening(doors.health, ())
+
+    def _listen_to_envoy(self, door: Door, match_service: MatchService) -> str:
+        """A server of its own, for no call says by which port it came. Returns its address."""
+        behind = replace(match_service, gatekeeper=match_service.gatekeeper.behind_envoy())
+        server, address = self._listening(door, self._handlers(behind, Witness(self._metrics.clock)))
+        self._servers.append(server)
+        return address
+
+    def _listening(self, door: Door, handlers: tuple[grpc.GenericRpcHandler, ...]) -> tuple[grpc.aio.Server, str]:
+        """A server with these handlers and health, not started yet, and its address."""
+        server = grpc.aio.server(options=self._options)
+        server.add_generic_rpc_handlers((self._health.handlers(), *handlers))
+        wanted = f"{door.host}:{door.port}"
+        if door.credentials is None:
+            port = server.add_insecure_port(wanted)
+        else:
+            port = server.add_secure_port(wanted, door.credentials)
+        return server, f"{door.host}:{port}"
+
+    def _handlers(
+        self, match_service: MatchService, witness: Witness | None = None
+    ) -> tuple[grpc.GenericRpcHandler, ...]:
+        """Every service of ours, for one server."""
+        matches, rules, time = (_Adapter(service, self._clock, self._metrics, self._tracing) for service in SERVICES)
+        _serve_matches(matches, match_service, witness)
+        rules.unary("GetRules", rules_service_pb2.GetRulesRequest, rules_service.get_rules)
+        time.unary("Sync", time_service_pb2.SyncRequest, TimeService(self._clock).sync)
+        return tuple(adapter.handlers() for adapter in (matches, rules, time))
 
     def offer_reflection(self) -> None:
         """Let tools list the services; for development."""
-        names = [service.full_name for service in self._services]
+        names = [service.full_name for service in SERVICES]
         reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def start(self) -> None:
         """Listen, and report health."""
-        await self._server.start()
+        for server in self._servers:
+            await server.start()
         if self._health_server is not None:
             await self._health_server.start()
         for name in (STARTUP, LIVENESS):  # a drain and an outage of the store change neither: no restart would help
@@ -120,12 +143,12 @@ class GrpcServer:
     async def stop(self, grace_seconds: float) -> None:
         """Last part of the drain: close the listener and wait for calls to end."""
         self._health.end_streams()
-        await self._server.stop(grace_seconds)
+        await asyncio.gather(*(server.stop(grace_seconds) for server in self._servers))
         if self._health_server is not None:
             await self._health_server.stop(0)
 
     async def _set_health(self, status: int) -> None:
-        for name in ("", READINESS, *(service.full_name for service in self._services)):
+        for name in ("", READINESS, *(service.full_name for service in SERVICES)):
             await self._health.set(name, status)
 
 
@@ -165,14 +188,15 @@ class _Adapter:
         return grpc.method_handlers_generic_handler(self._service.full_name, self._handlers)
 
 
-def _serve_matches(matches: _Adapter, match_service: MatchService) -> None:
+def _serve_matches(matches: _Adapter, match_service: MatchService, witness: Witness | None) -> None:
+    submit = match_service.submit_command
     matches.unary("CreateMatch", pb.CreateMatchRequest, match_service.create_match)
     matches.unary("JoinMatch", pb.JoinMatchRequest, match_service.join_match)
     matches.unary("GetMatch", pb.GetMatchRequest, match_service.get_match)
     matches.unary("LeaveMatch", pb.LeaveMatchRequest, match_service.leave_match)
     matches.unary("GetDealProof", pb.GetDealProofRequest, match_service.get_deal_proof)
     matches.unary("RotateToken", pb.RotateTokenRequest, match_service.rotate_token)
-    matches.unary("SubmitCommand", pb.SubmitCommandRequest, match_service.submit_command)
+    matches.unary("SubmitCommand", pb.SubmitCommandRequest, submit if witness is None else witnessed(submit, witness))
     matches.stream("WatchMatch", pb.WatchMatchRequest, match_service.watch_match)
     matches.stream("SpectateMatch", pb.SpectateMatchRequest, match_service.spectate_match)
     matches.stream("PlayMatch", pb.PlayMatchRequest, match_service.play_match)

@@ -118,7 +118,13 @@ HANDS: Final = Form[PerSeat[tuple[Tile, ...]]](PerSeat, one=Field("1", HAND), tw
 TRANSFER: Final = Form(
     Transfer, payer=Field("payer", SEAT), earned=Field("earned", NUMBER), paid=Field("paid", NUMBER)
 ).kind
-ARRIVAL: Final = Form(Arrival, earliest_ns=Field("earliest", NUMBER), latest_ns=Field("latest", NUMBER)).kind
+ARRIVAL: Final = Form(
+    Arrival,
+    earliest_ns=Field("earliest", NUMBER),
+    latest_ns=Field("latest", NUMBER),
+    own_earliest_ns=Field("own_earliest", NUMBER, default=None),
+    own_latest_ns=Field("own_latest", NUMBER, default=None),
+).kind
 DECISION: Final = Form(
     Decision, seat=Field("seat", SEAT), started_at_ns=Field("at", NUMBER), bank_ns=Field("bank", NUMBER)
 ).kind

@@ -295,6 +295,8 @@ class TimingReceipt(_message.Message):
     MARGIN_NS_FIELD_NUMBER: _builtins.int
     ERROR_BOUND_NS_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    OWN_EARLIEST_UNIX_NS_FIELD_NUMBER: _builtins.int
+    OWN_LATEST_UNIX_NS_FIELD_NUMBER: _builtins.int
     arrival_earliest_unix_ns: _builtins.int
     """The earliest instant at which the whole command may have reached the server."""
     arrival_latest_unix_ns: _builtins.int
@@ -311,6 +313,12 @@ class TimingReceipt(_message.Message):
     """How far the service's line of time may differ from the store's."""
     verdict: Global___TimingVerdict.ValueType
     """What followed."""
+    own_earliest_unix_ns: _builtins.int
+    """The arrival interval that the service could vouch for by itself, where the stamp of the proxy in front of it narrowed
+    that to arrival_earliest and arrival_latest. Unset when it did not; so is the next.
+    """
+    own_latest_unix_ns: _builtins.int
+    """Its end."""
     def __init__(
         self,
         *,
@@ -322,10 +330,12 @@ class TimingReceipt(_message.Message):
         margin_ns: _builtins.int | None = ...,
         error_bound_ns: _builtins.int = ...,
         verdict: Global___TimingVerdict.ValueType = ...,
+        own_earliest_unix_ns: _builtins.int | None = ...,
+        own_latest_unix_ns: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_unix_ns", b"_deadline_unix_ns", "_decision_started_at_unix_ns", b"_decision_started_at_unix_ns", "_delay_ends_at_unix_ns", b"_delay_ends_at_unix_ns", "_margin_ns", b"_margin_ns", "deadline_unix_ns", b"deadline_unix_ns", "decision_started_at_unix_ns", b"decision_started_at_unix_ns", "delay_ends_at_unix_ns", b"delay_ends_at_unix_ns", "margin_ns", b"margin_ns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_unix_ns", b"_deadline_unix_ns", "_decision_started_at_unix_ns", b"_decision_started_at_unix_ns", "_delay_ends_at_unix_ns", b"_delay_ends_at_unix_ns", "_margin_ns", b"_margin_ns", "_own_earliest_unix_ns", b"_own_earliest_unix_ns", "_own_latest_unix_ns", b"_own_latest_unix_ns", "deadline_unix_ns", b"deadline_unix_ns", "decision_started_at_unix_ns", b"decision_started_at_unix_ns", "delay_ends_at_unix_ns", b"delay_ends_at_unix_ns", "margin_ns", b"margin_ns", "own_earliest_unix_ns", b"own_earliest_unix_ns", "own_latest_unix_ns", b"own_latest_unix_ns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_unix_ns", b"_deadline_unix_ns", "_decision_started_at_unix_ns", b"_decision_started_at_unix_ns", "_delay_ends_at_unix_ns", b"_delay_ends_at_unix_ns", "_margin_ns", b"_margin_ns", "arrival_earliest_unix_ns", b"arrival_earliest_unix_ns", "arrival_latest_unix_ns", b"arrival_latest_unix_ns", "deadline_unix_ns", b"deadline_unix_ns", "decision_started_at_unix_ns", b"decision_started_at_unix_ns", "delay_ends_at_unix_ns", b"delay_ends_at_unix_ns", "error_bound_ns", b"error_bound_ns", "margin_ns", b"margin_ns", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_unix_ns", b"_deadline_unix_ns", "_decision_started_at_unix_ns", b"_decision_started_at_unix_ns", "_delay_ends_at_unix_ns", b"_delay_ends_at_unix_ns", "_margin_ns", b"_margin_ns", "_own_earliest_unix_ns", b"_own_earliest_unix_ns", "_own_latest_unix_ns", b"_own_latest_unix_ns", "arrival_earliest_unix_ns", b"arrival_earliest_unix_ns", "arrival_latest_unix_ns", b"arrival_latest_unix_ns", "deadline_unix_ns", b"deadline_unix_ns", "decision_started_at_unix_ns", b"decision_started_at_unix_ns", "delay_ends_at_unix_ns", b"delay_ends_at_unix_ns", "error_bound_ns", b"error_bound_ns", "margin_ns", b"margin_ns", "own_earliest_unix_ns", b"own_earliest_unix_ns", "own_latest_unix_ns", b"own_latest_unix_ns", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__deadline_unix_ns: _TypeAlias = _typing.Literal["deadline_unix_ns"]  # noqa: Y015
     _WhichOneofArgType__deadline_unix_ns: _TypeAlias = _typing.Literal["_deadline_unix_ns", b"_deadline_unix_ns"]  # noqa: Y015
@@ -335,6 +345,10 @@ class TimingReceipt(_message.Message):
     _WhichOneofArgType__delay_ends_at_unix_ns: _TypeAlias = _typing.Literal["_delay_ends_at_unix_ns", b"_delay_ends_at_unix_ns"]  # noqa: Y015
     _WhichOneofReturnType__margin_ns: _TypeAlias = _typing.Literal["margin_ns"]  # noqa: Y015
     _WhichOneofArgType__margin_ns: _TypeAlias = _typing.Literal["_margin_ns", b"_margin_ns"]  # noqa: Y015
+    _WhichOneofReturnType__own_earliest_unix_ns: _TypeAlias = _typing.Literal["own_earliest_unix_ns"]  # noqa: Y015
+    _WhichOneofArgType__own_earliest_unix_ns: _TypeAlias = _typing.Literal["_own_earliest_unix_ns", b"_own_earliest_unix_ns"]  # noqa: Y015
+    _WhichOneofReturnType__own_latest_unix_ns: _TypeAlias = _typing.Literal["own_latest_unix_ns"]  # noqa: Y015
+    _WhichOneofArgType__own_latest_unix_ns: _TypeAlias = _typing.Literal["_own_latest_unix_ns", b"_own_latest_unix_ns"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__deadline_unix_ns) -> _WhichOneofReturnType__deadline_unix_ns | None: ...
     @_typing.overload
@@ -343,5 +357,9 @@ class TimingReceipt(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__delay_ends_at_unix_ns) -> _WhichOneofReturnType__delay_ends_at_unix_ns | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_ns) -> _WhichOneofReturnType__margin_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__own_earliest_unix_ns) -> _WhichOneofReturnType__own_earliest_unix_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__own_latest_unix_ns) -> _WhichOneofReturnType__own_latest_unix_ns | None: ...
 
 Global___TimingReceipt: _TypeAlias = TimingReceipt  # noqa: Y015

@@ -1,0 +1,135 @@
+"""Envoy's stamp: a witness who may narrow what the service vouches for by itself, and do nothing else (record 13).
+
+Envoy says of a command when its last byte had come, by a wall clock that nobody vouches for. While the event loop runs,
+the service knows as much by itself, and learns how that clock stands to service time. After the loop stood still, the
+service knows little of what has come meanwhile, and the witness tells it when.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from google.protobuf.message import Message
+
+from engine.clock import SECOND_NS, Arrival
+from service.metrics.clock import ClockMetrics, Testimony
+from service.rpc.arrival import Stamped
+from service.rpc.auth import ARRIVAL_HEADER, address_of
+from service.rpc.edge import Context, UnaryHandler
+
+M = TypeVar("M", bound=Message)
+
+NARROW_NS: Final = SECOND_NS // 10
+"""A stamp of the service that is as narrow needs no witness; from it the service learns about the witness's clock."""
+REACH_NS: Final = 2 * SECOND_NS
+"""The witness moves no bound further. A longer standstill is a failure of the service whatever it says."""
+COMPARISONS: Final = 8
+"""The latest of so many count: the range that they span holds the truth when one of them does."""
+FEWEST_COMPARISONS: Final = 3
+"""The first call of a connection may have waited for it."""
+COMPARE_EVERY_NS: Final = SECOND_NS
+COMPARISON_LIFE_NS: Final = 60 * SECOND_NS
+DRIFT_PPM: Final = 500
+"""How fast two clocks may part that are kept right; ntpd slews none faster."""
+PROXIES: Final = 64
+"""So many addresses are told apart; of more the first known is forgotten."""
+_STAMP: Final = re.compile(r"([0-9]{1,10})\.([0-9]{9}) ([0-9]{1,12})", re.ASCII)
+"""When the headers came, and the microseconds until the last byte: `1700000000.123456789 4321`."""
+
+
+class Comparison(NamedTuple):
+    """At this service time a proxy's clock was ahead of it by that much, in nanoseconds; negative is behind."""
+
+    least_ns: int
+    most_ns: int
+    at_ns: int
+
+    def at(self, now_ns: int) -> tuple[int, int]:
+        """What is left of it now."""
+        drift_ns = abs(now_ns - self.at_ns) * DRIFT_PPM // 1_000_000
+        return self.least_ns - drift_ns, self.most_ns + drift_ns
+
+
+class ProxyClock:
+    """What is known of one proxy's wall clock."""
+
+    def __init__(self) -> None:
+        self._comparisons: deque[Comparison] = deque(maxlen=COMPARISONS)
+
+    def compare(self, own: Arrival, stamp_ns: int) -> None:
+        """Learn from a command whose arrival the service itself knows well; now and then is enough."""
+        at_ns = own.latest_ns
+        if not self._comparisons or abs(at_ns - self._comparisons[-1].at_ns) >= COMPARE_EVERY_NS:
+            self._comparisons.append(Comparison(stamp_ns - own.latest_ns, stamp_ns - own.earliest_ns, at_ns))
+
+    def narrowed(self, own: Arrival, stamp_ns: int) -> Arrival | Testimony:
+        """The part of the service's own interval that the stamp leaves, or why it cannot be believed."""
+        now_ns = own.latest_ns
+        known = [one.at(now_ns) for one in self._comparisons if abs(now_ns - one.at_ns) <= COMPARISON_LIFE_NS]
+        if len(known) < FEWEST_COMPARISONS:
+            return Testimony.CLOCK_UNKNOWN
+        said_earliest_ns = stamp_ns - max(most_ns for _, most_ns in known)
+        said_latest_ns = stamp_ns - min(least_ns for least_ns, _ in known)
+        earliest_ns, latest_ns = max(own.earliest_ns, said_earliest_ns), min(own.latest_ns, said_latest_ns)
+        if earliest_ns > latest_ns or said_earliest_ns < now_ns - REACH_NS:
+            return Testimony.OUT_OF_RANGE
+        return Arrival(earliest_ns, latest_ns, own.earliest_ns, own.latest_ns)
+
+
+class Witness:
+    """What the proxies on one listener say. Only they may reach it: who forges a stamp is believed like them."""
+
+    def __init__(self, metrics: ClockMetrics) -> None:
+        self._metrics = metrics
+        self._clocks: OrderedDict[str, ProxyClock] = OrderedDict()
+
+    def narrowed(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival:
+        """The stamp of a command with these metadata from this peer; `own` where the witness adds nothing."""
+        said = self._said(own, metadata, peer)
+        if isinstance(said, Testimony):
+            self._metrics.testified(said)
+            return own
+        self._metrics.testified(Testimony.NARROWED)
+        return said
+
+    def _said(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival | Testimony:
+        stamp_ns = stamp_in(metadata)
+        if stamp_ns is None:
+            return Testimony.UNREADABLE
+        clock = self._clock_of(address_of(peer))
+        if own.latest_ns - own.earliest_ns > NARROW_NS:
+            return clock.narrowed(own, stamp_ns)
+        clock.compare(own, stamp_ns)
+        return Testimony.NOT_NEEDED
+
+    def _clock_of(self, address: str) -> ProxyClock:
+        clock = self._clocks.setdefault(address, ProxyClock())
+        if len(self._clocks) > PROXIES:
+            self._clocks.popitem(last=False)
+        return clock
+
+
+def stamp_in(metadata: Iterable[tuple[str, str | bytes]]) -> int | None:
+    """When the last byte came by the proxy's clock, in nanoseconds since the Unix epoch.
+
+    None unless there is exactly one well-formed header.
+    """
+    values = [value for key, value in metadata if key == ARRIVAL_HEADER]
+    found = _STAMP.fullmatch(values[0]) if len(values) == 1 and isinstance(values[0], str) else None
+    if found is None:
+        return None
+    seconds, nanoseconds, microseconds = map(int, found.groups())
+    return seconds * SECOND_NS + nanoseconds + microseconds * 1_000
+
+
+def witnessed(handler: UnaryHandler[M], witness: Witness) -> UnaryHandler[M]:
+    """A unary handler that gets stamps as the witness leaves them. Nothing suspends before it."""
+
+    async def call(stamped: Stamped[M], context: Context) -> bytes:
+        arrival = witness.narrowed(stamped.arrival, context.invocation_metadata() or (), context.peer())
+        return await handler(stamped._replace(arrival=arrival), context)
+
+    return call
