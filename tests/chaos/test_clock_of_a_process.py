@@ -7,98 +7,17 @@ import asyncio
 import resource
 import signal
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 import pytest
 
-from engine.view import Audience
-from service.system.time import ANCHOR_KEY, Anchor, boot_ns
 from spectacularbid.v1 import events_pb2, outcomes_pb2
-from spectacularbid.v1 import match_service_pb2 as pb
-from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
-from tests.support.late_match import MATCH_ID, TOKENS, LateMatch, write_late_match
-from tests.support.players import Viewer, new_id, play
-from tests.support.server import ServerProcess, server_process
+from tests.support.late_match import LateMatch
+from tests.support.late_table import late_table, running
+from tests.support.players import new_id
 
 ABORTED = events_pb2.ABORT_REASON_TIMING_FAILURE
-
-
-@dataclass
-class LateTable:
-    """The late match on a running process, seen by its player on turn and by a spectator."""
-
-    match: LateMatch
-    server: ServerProcess
-    database: Path
-    offset_ns: int
-    player: Viewer
-    spectator: Viewer
-
-    async def until_deadline(self, seconds: float) -> None:
-        """Wait until so long before the deadline; negative: after it."""
-        now_ns = boot_ns() + self.offset_ns
-        await asyncio.sleep(max(0.0, (self.match.deadline_ns - now_ns) / 1e9 - seconds))
-
-    async def play(self, command_id: str = "") -> outcomes_pb2.CommandOutcome:
-        """Send the play that the rules allow."""
-        tile, end = self.match.command.tile, self.match.command.end.value
-        return await self.player.submit(play(f"{tile.low}-{tile.high} {end}"), command_id=command_id)
-
-    async def result(self) -> events_pb2.MatchWon | events_pb2.MatchAborted:
-        """How the match ended, as a spectator is told."""
-        call = self.spectator.watch()
-        async with asyncio.timeout(20):
-            while isinstance(response := await call.read(), pb.WatchMatchResponse):
-                result = response.update.view.public.result
-                if result.HasField("won"):
-                    return result.won
-                if result.HasField("aborted"):
-                    return result.aborted
-        raise AssertionError("the stream ended before the match")
-
-    def causes(self) -> set[str]:
-        """The causes in the fault ledger."""
-        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as connection:
-            return {cause for (cause,) in connection.execute("SELECT cause FROM faults")}
-
-
-def offset_of(database: Path) -> int:
-    """What service time is ahead of boot time by, in this file."""
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-        ((text,),) = connection.execute("SELECT value FROM meta WHERE key = ?", (ANCHOR_KEY,))
-    return Anchor.from_text(text).offset_ns
-
-
-@asynccontextmanager
-async def running(match: LateMatch, database: Path) -> AsyncIterator[LateTable]:
-    """A process that serves the late match."""
-    async with server_process(database) as server, grpc.aio.insecure_channel(server.address) as channel:
-        stub = MatchServiceStub(channel)
-        yield LateTable(
-            match,
-            server,
-            database,
-            offset_of(database),
-            Viewer(stub, MATCH_ID, match.token),
-            Viewer(stub, MATCH_ID, TOKENS[Audience.SPECTATOR]),
-        )
-
-
-@asynccontextmanager
-async def late_table(
-    folder: Path, *, deadline_in_seconds: float = 5.0, wall_step_seconds: int = 0
-) -> AsyncIterator[LateTable]:
-    """A fresh late match on a fresh process."""
-    database = folder / "late.sqlite3"
-    match = await write_late_match(
-        database, deadline_in_seconds=deadline_in_seconds, wall_step_seconds=wall_step_seconds
-    )
-    async with running(match, database) as table:
-        yield table
 
 
 def lost_on_time(result: events_pb2.MatchWon | events_pb2.MatchAborted, match: LateMatch) -> bool:

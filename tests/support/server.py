@@ -101,10 +101,11 @@ def environment(database: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class ServerProcess:
-    """A service process, its address, and what it has written so far."""
+    """A service process, its addresses, and what it has written so far."""
 
     process: asyncio.subprocess.Process
     address: str = ""
+    envoy_address: str = ""
     log: list[str] = field(default_factory=list)
 
     def events(self) -> list[str]:
@@ -138,18 +139,19 @@ class ServerProcess:
 
     async def started(self) -> None:
         """Wait until it serves."""
-        serving = asyncio.get_running_loop().create_future()
+        serving: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self._reading: asyncio.Task[None] | None = asyncio.create_task(self._read(serving))
         async with asyncio.timeout(START_SECONDS):
-            self.address = await serving
+            facts = await serving
+        self.address, self.envoy_address = facts["address"], facts["envoy"] or ""
 
-    async def _read(self, serving: asyncio.Future[str]) -> None:
+    async def _read(self, serving: asyncio.Future[dict[str, str]]) -> None:
         assert self.process.stderr is not None
         async for raw in self.process.stderr:
             line = raw.decode().rstrip()
             self.log.append(line)
             if line.startswith("{") and (facts := json.loads(line))["event"] == "serving":
-                serving.set_result(facts["address"])
+                serving.set_result(facts)
         if not serving.done():
             serving.set_exception(AssertionError("\n".join(self.log)))
 
