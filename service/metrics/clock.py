@@ -12,7 +12,7 @@ from service.metrics.families import Counters, Histograms
 _LAG = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 3.0)
 
 
-class Testimony(Enum):
+class WitnessUse(Enum):
     """What became of the stamp that a proxy had put on a command."""
 
     NOT_NEEDED = "not_needed"
@@ -45,7 +45,7 @@ class ClockMetrics:
             "Commands on Envoy's port, by what became of Envoy's stamp.",
             ["outcome"],
         )
-        self._testimonies = {testimony: testimonies.child(testimony.value) for testimony in Testimony}
+        self._testimonies = {testimony: testimonies.child(testimony.value) for testimony in WitnessUse}
         self.error_bound = Gauge(
             "specbid_clock_error_bound_seconds",
             "How far service time may be from the store's.",
@@ -68,7 +68,7 @@ class ClockMetrics:
         """One of two clocks stepped."""
         self._steps.inc()
 
-    def testified(self, testimony: Testimony) -> None:
+    def testified(self, testimony: WitnessUse) -> None:
         """A command came by Envoy's port."""
         self._testimonies[testimony].inc()
 

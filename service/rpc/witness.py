@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 from google.protobuf.message import Message
 
 from engine.clock import SECOND_NS, Arrival
-from service.metrics.clock import ClockMetrics, Testimony
+from service.metrics.clock import ClockMetrics, WitnessUse
 from service.rpc.arrival import Stamped
 from service.rpc.auth import ARRIVAL_HEADER, address_of
 from service.rpc.edge import Context, UnaryHandler
@@ -65,17 +65,17 @@ class ProxyClock:
         if not self._comparisons or abs(at_ns - self._comparisons[-1].at_ns) >= COMPARE_EVERY_NS:
             self._comparisons.append(Comparison(stamp_ns - own.latest_ns, stamp_ns - own.earliest_ns, at_ns))
 
-    def narrowed(self, own: Arrival, stamp_ns: int) -> Arrival | Testimony:
+    def narrowed(self, own: Arrival, stamp_ns: int) -> Arrival | WitnessUse:
         """The part of the service's own interval that the stamp leaves, or why it cannot be believed."""
         now_ns = own.latest_ns
         known = [one.at(now_ns) for one in self._comparisons if abs(now_ns - one.at_ns) <= COMPARISON_LIFE_NS]
         if len(known) < FEWEST_COMPARISONS:
-            return Testimony.CLOCK_UNKNOWN
+            return WitnessUse.CLOCK_UNKNOWN
         said_earliest_ns = stamp_ns - max(most_ns for _, most_ns in known)
         said_latest_ns = stamp_ns - min(least_ns for least_ns, _ in known)
         earliest_ns, latest_ns = max(own.earliest_ns, said_earliest_ns), min(own.latest_ns, said_latest_ns)
         if earliest_ns > latest_ns or said_earliest_ns < now_ns - REACH_NS:
-            return Testimony.OUT_OF_RANGE
+            return WitnessUse.OUT_OF_RANGE
         return Arrival(earliest_ns, latest_ns, own.earliest_ns, own.latest_ns)
 
 
@@ -89,21 +89,21 @@ class Witness:
     def narrowed(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival:
         """The stamp of a command with these metadata from this peer; `own` where the witness adds nothing."""
         said = self._said(own, metadata, peer)
-        if isinstance(said, Testimony):
+        if isinstance(said, WitnessUse):
             self._metrics.testified(said)
             return own
-        self._metrics.testified(Testimony.NARROWED)
+        self._metrics.testified(WitnessUse.NARROWED)
         return said
 
-    def _said(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival | Testimony:
+    def _said(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival | WitnessUse:
         stamp_ns = stamp_in(metadata)
         if stamp_ns is None:
-            return Testimony.UNREADABLE
+            return WitnessUse.UNREADABLE
         clock = self._clock_of(address_of(peer))
         if own.latest_ns - own.earliest_ns > NARROW_NS:
             return clock.narrowed(own, stamp_ns)
         clock.compare(own, stamp_ns)
-        return Testimony.NOT_NEEDED
+        return WitnessUse.NOT_NEEDED
 
     def _clock_of(self, address: str) -> ProxyClock:
         clock = self._clocks.setdefault(address, ProxyClock())

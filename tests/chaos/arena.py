@@ -85,8 +85,8 @@ class Arena:
 async def arena(seed: int, *, through_envoy: bool) -> AsyncIterator[Arena]:
     """Starts one. Without Envoy people go to the replicas themselves, each time to another by chance."""
     async with fleet(entry="tests.chaos.quick") as running:
-        ports = [replica.port for replica in running.replicas]
         if through_envoy:
+            ports = [replica.envoy_port for replica in running.replicas]
             async with envoy(ports) as door, _channels([door.address] * CHANNELS) as ways:
                 yield Arena(running, ways, Random(seed))
         else:

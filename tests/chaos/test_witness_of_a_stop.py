@@ -19,7 +19,7 @@ from tests.support.programs import frozen
 AHEAD_NS = 3_600_000_000_000
 LOOKS_SECONDS = [seconds / 10 for seconds in range(45, 5, -3)]
 """So long before the deadline commands come that show how Envoy's clock stands; on a busy machine not each of them."""
-NO_FAULT = {"STORE_GAP_MS": "10000"}
+NO_FAULT_MS = "10000"
 """A stop of a second would otherwise be a failure of the service in itself, whatever Envoy says."""
 
 
@@ -33,7 +33,7 @@ def stamp(*, later_ns: int = 0) -> str:
 async def known_to_envoy(folder: Path) -> AsyncIterator[tuple[LateTable, LateTable]]:
     """A late table by everybody's port and by Envoy's, whose clock the process knows in the end."""
     async with (
-        late_table(folder, deadline_in_seconds=6.0, ENVOY_PORT="0", **NO_FAULT) as table,
+        late_table(folder, deadline_in_seconds=6.0, ENVOY_PORT="0", STORE_GAP_MS=NO_FAULT_MS) as table,
         grpc.aio.insecure_channel(table.server.envoy_address) as channel,
     ):
         behind = table.at(channel)

@@ -34,7 +34,7 @@ async def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     began = time.monotonic()
-    async with fleet() as running, envoy([replica.port for replica in running.replicas]) as door:
+    async with fleet() as running, envoy([replica.envoy_port for replica in running.replicas]) as door:
         sys.stdout.write(_text(running, door, seconds=time.monotonic() - began))
         sys.stdout.flush()
         await stop.wait()

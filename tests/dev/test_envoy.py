@@ -1,4 +1,4 @@
-"""What Envoy, set up as by the chart, does to the calls that pass through it."""
+"""What Envoy, set up as by the chart, does to the calls that pass through it, and what the service makes of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -15,14 +16,19 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
+from spectacularbid.v1.outcomes_pb2 import TIMING_VERDICT_IN_TIME
 from tests.support.envoy import ARRIVAL_HEADER, Envoy, envoy
 from tests.support.http2 import SERVICE, framed, http2, messages
+from tests.support.late_table import late_table
+from tests.support.programs import frozen
 
 if TYPE_CHECKING:
     from spectacularbid.v1.match_service_pb2_grpc import MatchServiceAsyncStub
 
 FORGED = "1.000000000 1"
 LAG_SECONDS = 0.5
+QUIET_SECONDS = [seconds / 10 for seconds in range(45, 5, -3)]
+"""So long before the deadline commands come from which the service learns how Envoy's clock stands."""
 CLOSE_NS = 50_000_000
 
 
@@ -137,3 +143,26 @@ async def test_a_browser_calls_by_grpc_web() -> None:
     assert messages(body)[0] == b""
     assert b"grpc-status:0" in body
     assert len(one.calls) == 1
+
+
+async def test_a_command_is_judged_by_envoys_stamp_when_the_service_stood_still(tmp_path: Path) -> None:
+    """SIGSTOP across the deadline. The command came to Envoy before that, and the service knows Envoy's clock."""
+    async with (
+        late_table(tmp_path, deadline_in_seconds=8.0, ENVOY_PORT="0") as table,
+        envoy([int(table.server.envoy_address.rpartition(":")[2])]) as door,
+        grpc.aio.insecure_channel(door.address) as channel,
+    ):
+        behind = table.at(channel)
+        for seconds in QUIET_SECONDS:
+            await table.until_deadline(seconds)
+            await behind.say_nothing(stamp=FORGED)
+        await table.until_deadline(0.4)
+        async with frozen(table.server.process):
+            await table.until_deadline(0.2)
+            sending = asyncio.create_task(behind.play(stamp=FORGED))
+            await table.until_deadline(-0.2)
+        outcome = await sending
+    assert outcome.HasField("accepted"), outcome.refused
+    receipt = outcome.receipt
+    assert receipt.verdict == TIMING_VERDICT_IN_TIME
+    assert receipt.arrival_latest_unix_ns < receipt.deadline_unix_ns < receipt.own_latest_unix_ns

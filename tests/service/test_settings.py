@@ -120,6 +120,9 @@ POSSIBLE: list[dict[str, str]] = [
     CERTIFICATES,
     CERTIFICATES | JWT | EVERYWHERE,
     TLS | JWT | EVERYWHERE,
+    {"ENVOY_PORT": "0"},
+    TLS | {"ENVOY_PORT": "50053"},
+    TLS | JWT | EVERYWHERE | {"ENVOY_PORT": "50053", "ENVOY_CLIENT_CA": "CA"},
 ]
 POSTGRES = {"DATABASE_URL": "postgresql://u:sesame@db/name", "SEALING_KEY_FILE": "KEY"}
 IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
@@ -132,6 +135,12 @@ IMPOSSIBLE: list[tuple[dict[str, str], str]] = [
     (TLS | {"HEALTH_PORT": "50051"}, "must differ"),
     ({"METRICS_PORT": "50051"}, "must differ"),
     (TLS | {"METRICS_PORT": "50052"}, "must differ"),
+    (TLS | {"ENVOY_PORT": "50052"}, "must differ"),
+    ({"ENVOY_PORT": "9464"}, "must differ"),
+    (TLS | {"ENVOY_CLIENT_CA": "CA"}, "SPECBID_ENVOY_CLIENT_CA needs SPECBID_ENVOY_PORT"),
+    ({"ENVOY_PORT": "0", "ENVOY_CLIENT_CA": "CA"}, "SPECBID_ENVOY_CLIENT_CA needs SPECBID_TLS_CERTIFICATE"),
+    (TLS | {"ENVOY_PORT": "0", "ENVOY_CLIENT_CA": "NONE"}, "SPECBID_ENVOY_CLIENT_CA must be a readable PEM file"),
+    (TLS | JWT | EVERYWHERE | {"ENVOY_PORT": "0"}, "SPECBID_ENVOY_PORT beyond loopback needs SPECBID_ENVOY_CLIENT_CA"),
     (TLS | {"TLS_KEY": "OTHER"}, "readable PEM files that belong together"),
     (TLS | {"TLS_CERTIFICATE": "NONE"}, "readable PEM files that belong together"),
     (TLS | {"TLS_CLIENT_CA": "NONE"}, "SPECBID_TLS_CLIENT_CA must be a readable PEM file"),

@@ -1,6 +1,6 @@
 """A real Envoy in front of replicas, set up like the chart's: gRPC-Web, round robin, the arrival stamp of commands.
 
-A replica's gRPC health stands for its readiness in a cluster.
+Replicas are reached by their ports for Envoy. Their gRPC health stands for readiness in a cluster.
 """
 
 from __future__ import annotations

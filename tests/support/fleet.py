@@ -27,9 +27,9 @@ class Replica:
     """A process that may be stopped, killed, frozen and started again on its ports."""
 
     def __init__(self, variables: Mapping[str, str], *, entry: str = "service") -> None:
-        self.port, self.metrics_port = free_port(), free_port()
-        ports = {"SPECBID_PORT": str(self.port), "SPECBID_METRICS_PORT": str(self.metrics_port)}
-        self._variables = {**variables, **ports}
+        self.port, self.envoy_port, self.metrics_port = free_port(), free_port(), free_port()
+        ports = {"PORT": self.port, "ENVOY_PORT": self.envoy_port, "METRICS_PORT": self.metrics_port}
+        self._variables = {**variables, **{f"SPECBID_{name}": str(port) for name, port in ports.items()}}
         self._entry = entry
         self._server: ServerProcess | None = None
 

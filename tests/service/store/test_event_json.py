@@ -228,6 +228,14 @@ def test_the_text_of_a_receipt_never_changes(
     assert event_json.receipt_of(text) == receipt
 
 
+def test_the_text_of_a_receipt_with_a_witness_never_changes() -> None:
+    """Without one it says nothing of the service's own bounds."""
+    text = '{"arrival":{"earliest":3,"latest":4,"own_earliest":1,"own_latest":6},"error":7,"verdict":"in time"}'
+    receipt = Receipt(Arrival(3, 4, 1, 6), None, 7, Verdict.IN_TIME)
+    assert event_json.receipt_text(receipt) == text
+    assert event_json.receipt_of(text) == receipt
+
+
 @pytest.mark.parametrize(("audience", "name"), AUDIENCES.items())
 def test_the_name_of_an_audience_never_changes(audience: Audience, name: str) -> None:
     """It is part of keys."""
