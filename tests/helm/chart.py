@@ -34,6 +34,9 @@ POSTGRESQL: Values = {
     "sealingKey": {"existingSecret": "sealing"},
 }
 
+STAMPING: Values = {"envoy": {"enabled": True, "clientCertificate": "envoy", "clientCA": {"existingSecret": "envoys"}}}
+"""An Envoy whose stamps of arrival are believed."""
+
 ALERTS = """# Braces are Prometheus' own.
 groups:
   - name: game

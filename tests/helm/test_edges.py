@@ -13,9 +13,11 @@ from tests.helm.chart import (
     POSTGRESQL,
     PROFILES,
     SQLITE,
+    STAMPING,
     Values,
     extended_chart,
     helm,
+    merged,
     of_kind,
     only,
     profile,
@@ -43,6 +45,7 @@ def test_ports_say_what_they_speak() -> None:
     assert {(port["name"], port["appProtocol"]) for port in ports} == {
         ("grpc", "https"),
         ("metrics", "http"),
+        ("envoy", "https"),
         ("web", "http"),
     }
 
@@ -84,6 +87,7 @@ def test_only_what_is_needed_goes_out() -> None:
     assert opened(NAME, POSTGRESQL) == {53, 5432, 4222}
     assert opened(f"{NAME}-migrate", POSTGRESQL) == {53, 5432}
     assert opened(f"{NAME}-envoy", {**SQLITE, "envoy": {"enabled": True}}) == {53, "grpc"}
+    assert opened(f"{NAME}-envoy", {**SQLITE, **STAMPING}) == {53, "envoy"}
 
 
 def test_metrics_are_for_the_namespace_and_grpc_for_all_unless_peers_are_named() -> None:
@@ -93,6 +97,20 @@ def test_metrics_are_for_the_namespace_and_grpc_for_all_unless_peers_are_named()
     named, _ = only(profile("gateway"), "NetworkPolicy")["spec"]["ingress"]
     allowed = [peer.get("podSelector", {}).get("matchLabels", {}) for peer in named["from"]]
     assert [labels.get("app.kubernetes.io/component") for labels in allowed] == [None, "envoy", "smoke"]
+
+
+def test_the_port_at_which_stamps_are_believed_is_for_the_releases_envoy_alone() -> None:
+    """Whoever else may call gRPC; and who is not asked for a certificate gets there by no Service but the pods' own."""
+    values = merged(SQLITE, STAMPING, {"networkPolicy": {"grpcFrom": [{"podSelector": {}}]}})
+    objects = rendered(values)
+    rules = only(objects, "NetworkPolicy", NAME)["spec"]["ingress"]
+    (rule,) = (rule for rule in rules if {"port": "envoy"} in rule["ports"])
+    envoys = only(objects, "Deployment", f"{NAME}-envoy")["spec"]["selector"]
+    assert rule == {"ports": [{"port": "envoy"}], "from": [{"podSelector": envoys}]}
+    ports = {item["metadata"]["name"]: item["spec"]["ports"] for item in of_kind(objects, "Service")}
+    assert [name for name in ports if "envoy" in {port["name"] for port in ports[name]}] == [f"{NAME}-headless"]
+    without = rendered({**SQLITE, "envoy": {"enabled": True}})
+    assert not any("envoy" in str(rule) for rule in only(without, "NetworkPolicy", NAME)["spec"]["ingress"])
 
 
 def test_the_policy_of_a_migration_is_there_before_it() -> None:

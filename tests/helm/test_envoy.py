@@ -20,7 +20,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.helm.chart import NAME, SQLITE, Object, only, profile, rendered
+from tests.helm.chart import NAME, SQLITE, STAMPING, Object, Values, merged, only, profile, rendered
 from tests.support.platform import Authority
 
 ENVOY = Path(sys.executable).parent / "envoy"
@@ -62,6 +62,21 @@ def test_envoy_accepts_its_configuration(name: str, tmp_path: Path) -> None:
     file = written(configuration(profile(name), tmp_path), tmp_path)
     answer = subprocess.run([str(ENVOY), "--mode", "validate", "-c", str(file)], check=False, capture_output=True)
     assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "port", "makes_stamps"), [({"envoy": {"enabled": True}}, 50051, False), (STAMPING, 50053, True)]
+)
+def test_envoy_stamps_where_it_is_believed_and_takes_forgeries_away_everywhere(
+    values: Values, port: int, *, makes_stamps: bool, tmp_path: Path
+) -> None:
+    resources = configuration(rendered({**SQLITE, **values}), tmp_path)["static_resources"]
+    (endpoint,) = resources["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert socket_address(endpoint["endpoint"])["port_value"] == port
+    manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    (host,) = manager["route_config"]["virtual_hosts"]
+    assert host["request_headers_to_remove"] == [HEADER]
+    assert ["request_headers_to_add" in route for route in host["routes"]] == [makes_stamps, makes_stamps, False]
 
 
 def test_envoy_is_the_version_that_the_chart_names() -> None:
@@ -131,11 +146,11 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
         upstream = grpc.aio.server()
         upstream.add_generic_rpc_handlers((Echo(),))
         own = AUTHORITY.issue(f"{NAME}.default.svc")
-        credentials = grpc.ssl_server_credentials([(own.key, own.certificate)])
+        credentials = grpc.ssl_server_credentials([(own.key, own.certificate)], AUTHORITY.pem, require_client_auth=True)
         upstream_port = upstream.add_secure_port("127.0.0.1:0", credentials)
         await upstream.start()
         stack.push_async_callback(upstream.stop, 0)
-        config = configuration(rendered({**SQLITE, "envoy": {"enabled": True, "allowOrigins": [PAGE]}}), folder)
+        config = configuration(rendered(merged(SQLITE, STAMPING, {"envoy": {"allowOrigins": [PAGE]}})), folder)
         web, status, admin = (free_port() for _ in range(3))
         moved_here(config, web=web, status=status, admin=admin, upstream=upstream_port)
         command = [str(ENVOY), "-c", str(written(config, folder)), "--use-dynamic-base-id", "--log-level", "error"]

@@ -163,6 +163,7 @@ def test_secrets_are_read_only_folders() -> None:
     assert {name: secret["secretName"] for name, secret in secrets.items()} == {
         "tls": "spectacular-bid-tls",
         "client-ca": "clients-ca",
+        "envoy-ca": "envoy-client-ca",
         "jwks": "platform-keys",
         "sealing-key": "spectacular-bid-sealing-key",
     }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.helm.chart import HELMS, POSTGRESQL, SQLITE, Values, merged, refusal, rendered
+from tests.helm.chart import HELMS, POSTGRESQL, SQLITE, STAMPING, Values, merged, refusal, rendered
 
 TRIGGER = [{"type": "cpu", "metadata": {"value": "60"}}]
 PARENTS = [{"name": "public"}]
@@ -62,7 +62,11 @@ IMPOSSIBLE = [
     (merged(SQLITE, {"listen": {"address": "::1"}}), "listen.address=::1 is a loopback address"),
     (
         merged(SQLITE, {"listen": {"healthPort": 50051}}),
-        "listen.grpcPort, listen.healthPort and listen.metricsPort must differ.",
+        "listen.grpcPort, listen.envoyPort, listen.healthPort and listen.metricsPort must differ.",
+    ),
+    (
+        merged(SQLITE, STAMPING, {"listen": {"healthPort": 50053}}),
+        "listen.grpcPort, listen.envoyPort, listen.healthPort and listen.metricsPort must differ.",
     ),
     (merged(SQLITE, {"envoy": {"enabled": True, "port": 8081}}), "envoy.port and envoy.statusPort must differ."),
     (
@@ -100,7 +104,19 @@ IMPOSSIBLE = [
     ),
     (
         merged(SQLITE, {"envoy": {"enabled": True, "clientCertificate": "envoy"}}),
-        "envoy.clientCertificate needs tls.clientCA.existingSecret: the service asks nobody for a certificate.",
+        "envoy.clientCertificate needs envoy.clientCA.existingSecret or tls.clientCA.existingSecret: ",
+    ),
+    (
+        merged(SQLITE, STAMPING, {"envoy": {"clientCertificate": ""}}),
+        "envoy.clientCA opens a port to Envoy's certificate alone, so it needs envoy.enabled and envoy.clientCert",
+    ),
+    (
+        merged(SQLITE, STAMPING, {"envoy": {"enabled": False}}),
+        "envoy.clientCA opens a port to Envoy's certificate alone, so it needs envoy.enabled and envoy.clientCert",
+    ),
+    (
+        merged(SQLITE, STAMPING, {"tls": {"clientCA": {"existingSecret": "envoys"}}}),
+        "envoy.clientCA and tls.clientCA name one Secret, so every client could say when its commands came",
     ),
     (
         merged(SQLITE, {"monitoring": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}}),

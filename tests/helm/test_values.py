@@ -21,6 +21,7 @@ EVERYTHING = merged(
     {"nats": {"existingSecret": "creds"}, "tls": {"clientCA": {"existingSecret": "clients"}}},
     {"auth": {"clientScopes": {"lobby": ["match:create"]}}},
     {"envoy": {"enabled": True, "clientCertificate": "envoy", "tlsSecret": "web"}},
+    {"envoy": {"clientCA": {"existingSecret": "envoys"}}},
     {"gateway": {"grpcRoute": {**ON, "parentRefs": PARENTS}, "httpRoute": {**ON, "parentRefs": PARENTS}}},
     {"gateway": {"backendTLS": {**ON, "caConfigMap": "ca"}}, "ingress": {**ON, "host": "duel.example"}},
     {"monitoring": {"serviceMonitor": ON}, "smoke": {"players": ["a", "b"]}},

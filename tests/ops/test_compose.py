@@ -120,15 +120,17 @@ def test_the_service_has_no_rights_and_time_to_drain(services: dict[str, Any]) -
     assert int(service["stop_grace_period"].removesuffix("s")) >= needed + 5
 
 
-def test_envoy_and_prometheus_look_where_the_service_is() -> None:
+def test_envoy_and_prometheus_look_where_the_service_is(services: dict[str, Any]) -> None:
+    """Envoy at the port where its stamps are believed."""
     settings = Settings()
+    envoy_port = int(services["spectacular-bid"]["environment"]["SPECBID_ENVOY_PORT"])
     scraped = [
         job["static_configs"][0]["targets"] for job in yaml.safe_load(PROMETHEUS_FILE.read_text())["scrape_configs"]
     ]
     assert scraped == [[f"127.0.0.1:{settings.metrics_port}"], ["127.0.0.1:9901"]]
     (cluster,) = yaml.safe_load(ENVOY_FILE.read_text())["static_resources"]["clusters"]
     (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
-    assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "127.0.0.1", "port_value": settings.port}
+    assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "127.0.0.1", "port_value": envoy_port}
 
 
 def validated(text: str, folder: Path) -> int:
@@ -223,7 +225,10 @@ async def test_envoy_s_stamp_is_on_commands_only_and_cannot_be_forged(tmp_path: 
 
 async def test_a_match_is_played_through_envoy_and_a_browser_gets_an_answer(tmp_path: Path) -> None:
     database = tmp_path / "m.sqlite3"
-    async with server_process(database) as server, envoy(int(server.address.rpartition(":")[2]), tmp_path) as address:
+    async with (
+        server_process(database, ENVOY_PORT="0") as server,
+        envoy(int(server.envoy_address.rpartition(":")[2]), tmp_path) as address,
+    ):
         played = await run_command("smoke", "--server", address, database=database)
         assert played.status == 0, played
         body, headers = await asyncio.to_thread(_grpc_web, address, "GetMatch", pb.GetMatchRequest(match_id="x"))

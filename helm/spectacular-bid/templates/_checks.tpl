@@ -83,8 +83,10 @@ auth.clientScopes needs tls.clientCA.existingSecret, the authorities of those ce
 {{- if or (hasPrefix "127." .address) (eq .address "::1") (eq .address "localhost") }}
 listen.address={{ .address }} is a loopback address, which neither players nor the kubelet's probes can reach.
 {{- end }}
-{{- if ne 3 (list (int .grpcPort) (int .healthPort) (int .metricsPort) | uniq | len) }}
-listen.grpcPort, listen.healthPort and listen.metricsPort must differ.
+{{- $ports := list (int .grpcPort) (int .healthPort) (int .metricsPort) }}
+{{- if include "spectacular-bid.isStamped" $ }}{{ $ports = append $ports (int .envoyPort) }}{{ end }}
+{{- if ne (len $ports) ($ports | uniq | len) }}
+listen.grpcPort, listen.envoyPort, listen.healthPort and listen.metricsPort must differ.
 {{- end }}
 {{- end }}
 {{- with .Values.envoy }}
@@ -136,8 +138,14 @@ ingress.target=web leads to Envoy, so it needs envoy.enabled.
 {{- if and .envoy.enabled .tls.clientCA.existingSecret (not .envoy.clientCertificate) }}
 tls.clientCA asks every client for a certificate, so Envoy needs envoy.clientCertificate.
 {{- end }}
-{{- if and .envoy.clientCertificate (not .tls.clientCA.existingSecret) }}
-envoy.clientCertificate needs tls.clientCA.existingSecret: the service asks nobody for a certificate.
+{{- if and .envoy.clientCertificate (not (or .envoy.clientCA.existingSecret .tls.clientCA.existingSecret)) }}
+envoy.clientCertificate needs envoy.clientCA.existingSecret or tls.clientCA.existingSecret: the service asks nobody for a certificate.
+{{- end }}
+{{- if and .envoy.clientCA.existingSecret (not (and .envoy.enabled .envoy.clientCertificate)) }}
+envoy.clientCA opens a port to Envoy's certificate alone, so it needs envoy.enabled and envoy.clientCertificate.
+{{- end }}
+{{- if and .envoy.clientCA.existingSecret (eq .envoy.clientCA.existingSecret .tls.clientCA.existingSecret) }}
+envoy.clientCA and tls.clientCA name one Secret, so every client could say when its commands came: give Envoy authorities of its own.
 {{- end }}
 {{- end }}
 {{- end -}}

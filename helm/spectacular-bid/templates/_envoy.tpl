@@ -4,7 +4,7 @@ Envoy's configuration: gRPC-Web for browsers, native gRPC as well, and the arriv
 The stamp: a command's message is buffered whole, and only then does the request go on with a header that says when its
 headers came (seconds and nanoseconds since 1970) and how many microseconds lay between their first and the last byte
 of the message. A header of that name from outside is taken away on every route. Streams get none: their messages come
-later than their headers.
+later than their headers. The service believes the stamp at a port for Envoy alone; where there is none Envoy makes none.
 */}}
 {{- define "spectacular-bid.arrivalHeader" -}}x-specbid-arrival{{- end -}}
 
@@ -98,11 +98,13 @@ virtual_hosts:
       {{- range list "SubmitCommand" "LeaveMatch" }}
       - match: {path: /spectacularbid.v1.MatchService/{{ . }}}
         route: {cluster: service, timeout: 0s}
+        {{- if include "spectacular-bid.isStamped" $ }}
         request_headers_to_add:
           - header:
               key: {{ include "spectacular-bid.arrivalHeader" $ }}
               value: "%START_TIME(%s.%9f)% %COMMON_DURATION(DS_RX_BEG:DS_RX_END:us)%"
             append_action: OVERWRITE_IF_EXISTS_OR_ADD
+        {{- end }}
         typed_per_filter_config:
           envoy.filters.http.buffer:
             "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig
@@ -153,7 +155,7 @@ load_assignment:
             address:
               socket_address:
                 address: {{ include "spectacular-bid.fullname" . }}-headless.{{ .Release.Namespace }}.svc
-                port_value: {{ .Values.listen.grpcPort }}
+                port_value: {{ get .Values.listen (printf "%sPort" (include "spectacular-bid.portForEnvoy" .)) }}
 typed_extension_protocol_options:
   envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
     "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions

@@ -140,6 +140,16 @@ scaleDown:
   {{- end }}
 {{- end -}}
 
+{{/* Whether the service has a port for Envoy alone, at which Envoy's stamps of arrival are believed. */}}
+{{- define "spectacular-bid.isStamped" -}}
+{{- if and .Values.envoy.enabled .Values.envoy.clientCA.existingSecret }}true{{ end -}}
+{{- end -}}
+
+{{/* The name of the port of the service that Envoy calls. */}}
+{{- define "spectacular-bid.portForEnvoy" -}}
+{{- if include "spectacular-bid.isStamped" . }}envoy{{ else }}grpc{{ end -}}
+{{- end -}}
+
 {{/* Whether a Job of its own migrates the database. */}}
 {{- define "spectacular-bid.migrateJob" -}}
 {{- if and (include "spectacular-bid.isPostgresql" .) (has .Values.migrations.mode (list "hook" "job")) }}true{{ end -}}

@@ -70,6 +70,10 @@
   value: {{ $folder }}/client-ca/{{ .key }}
 {{- end }}
 {{- end }}
+{{- if include "spectacular-bid.isStamped" . }}
+- name: SPECBID_ENVOY_CLIENT_CA
+  value: {{ $folder }}/envoy-ca/{{ .Values.envoy.clientCA.key }}
+{{- end }}
 {{- with .Values.auth }}
 {{- if .jwks.existingSecret }}
 - name: SPECBID_JWKS_FILE
@@ -96,6 +100,9 @@
 {{/* As texts: a large number would come back from YAML as 1e+06. */}}
 {{- define "spectacular-bid.numbers" -}}
 SPECBID_PORT: {{ int .Values.listen.grpcPort | quote }}
+{{- if include "spectacular-bid.isStamped" . }}
+SPECBID_ENVOY_PORT: {{ int .Values.listen.envoyPort | quote }}
+{{- end }}
 SPECBID_HEALTH_PORT: {{ int .Values.listen.healthPort | quote }}
 SPECBID_METRICS_PORT: {{ int .Values.listen.metricsPort | quote }}
 SPECBID_DRAIN_SECONDS: {{ int .Values.stop.drainSeconds | quote }}
@@ -120,6 +127,9 @@ SPECBID_OUTAGE_MS: {{ int .outageMs | quote }}
 {{- define "spectacular-bid.secretFolders" -}}
 tls: {{ .Values.tls.existingSecret | quote }}
 client-ca: {{ .Values.tls.clientCA.existingSecret | quote }}
+{{- if include "spectacular-bid.isStamped" . }}
+envoy-ca: {{ .Values.envoy.clientCA.existingSecret | quote }}
+{{- end }}
 jwks: {{ .Values.auth.jwks.existingSecret | quote }}
 nats: {{ .Values.nats.existingSecret | quote }}
 sealing-key: {{ .Values.sealingKey.existingSecret | quote }}

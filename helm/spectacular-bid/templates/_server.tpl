@@ -13,6 +13,10 @@ env:
 ports:
   - name: grpc
     containerPort: {{ .Values.listen.grpcPort }}
+  {{- if include "spectacular-bid.isStamped" . }}
+  - name: envoy
+    containerPort: {{ .Values.listen.envoyPort }}
+  {{- end }}
   - name: health
     containerPort: {{ .Values.listen.healthPort }}
   - name: metrics
