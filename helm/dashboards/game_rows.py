@@ -160,6 +160,12 @@ CLOCK = Row(
             (Query(f"sum by (instance) (increase(specbid_clock_steps_total[{WINDOW}]))", "{{instance}}"),),
             bad=1,
         ),
+        Panel(
+            "Envoy's stamps",
+            "What became of them: mostly not needed. Unreadable ones are an Envoy that makes none.",
+            Unit.EVENTS,
+            (Query(happening("specbid_arrival_testimonies_total", "outcome"), "{{outcome}}"),),
+        ),
     ),
 )
 STREAMS = Row(

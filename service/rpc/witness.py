@@ -1,4 +1,4 @@
-"""Envoy's stamp: a witness who may narrow what the service vouches for by itself, and do nothing else (record 13).
+"""Envoy's stamp: a witness who may narrow what the service vouches for by itself, and do nothing else (record 14).
 
 Envoy says of a command when its last byte had come, by a wall clock that nobody vouches for. While the event loop runs,
 the service knows as much by itself, and learns how that clock stands to service time. After the loop stood still, the

@@ -1,4 +1,4 @@
-"""What Envoy's stamp may do to the service's own, and what it may not (docs/decisions/0013)."""
+"""What Envoy's stamp may do to the service's own, and what it may not (docs/decisions/0014)."""
 
 from __future__ import annotations
 
