@@ -153,7 +153,7 @@ audit: setup ## look for known vulnerabilities in the pins, and for pins that ar
 SEED ?= 1
 MODE ?= light
 DIES_AT ?= 0
-sim: setup ## replay one simulated seed with its trace: SEED=1 MODE=light|heavy|client|planned|replicas|deploys
+sim: setup ## replay one simulated seed with its trace: SEED=1 MODE=light|heavy|client|planned|envoy|replicas|deploys
 ifdef SCENARIO
 	@$(BIN)/python -m tests.sim scenario "$(SCENARIO)" --dies-at $(DIES_AT) $(if $(filter 1,$(KEPT)),--kept)
 else

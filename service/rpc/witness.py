@@ -8,8 +8,9 @@ service knows little of what has come meanwhile, and the witness tells it when.
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
@@ -19,6 +20,7 @@ from service.metrics.clock import ClockMetrics, WitnessUse
 from service.rpc.arrival import Stamped
 from service.rpc.auth import ARRIVAL_HEADER, address_of
 from service.rpc.edge import Context, UnaryHandler
+from service.timing_guard import STEP_NS
 
 M = TypeVar("M", bound=Message)
 
@@ -41,15 +43,19 @@ _STAMP: Final = re.compile(r"([0-9]{1,10})\.([0-9]{9}) ([0-9]{1,12})", re.ASCII)
 
 
 class Comparison(NamedTuple):
-    """At this service time a proxy's clock was ahead of it by that much, in nanoseconds; negative is behind."""
+    """When a proxy's clock showed `stamp_ns` it was ahead of service time by that much; negative is behind.
 
+    `parted_ns` is how far service time then was from this machine's monotonic clock.
+    """
+
+    stamp_ns: int
     least_ns: int
     most_ns: int
-    at_ns: int
+    parted_ns: int
 
-    def at(self, now_ns: int) -> tuple[int, int]:
-        """What is left of it now."""
-        drift_ns = abs(now_ns - self.at_ns) * DRIFT_PPM // 1_000_000
+    def at(self, stamp_ns: int) -> tuple[int, int]:
+        """What is left of it when the proxy's clock shows this. A later stamp never makes for an earlier arrival."""
+        drift_ns = abs(stamp_ns - self.stamp_ns) * DRIFT_PPM // 1_000_000
         return self.least_ns - drift_ns, self.most_ns + drift_ns
 
 
@@ -59,31 +65,39 @@ class ProxyClock:
     def __init__(self) -> None:
         self._comparisons: deque[Comparison] = deque(maxlen=COMPARISONS)
 
-    def compare(self, own: Arrival, stamp_ns: int) -> None:
+    def compare(self, own: Arrival, stamp_ns: int, parted_ns: int) -> None:
         """Learn from a command whose arrival the service itself knows well; now and then is enough."""
-        at_ns = own.latest_ns
-        if not self._comparisons or abs(at_ns - self._comparisons[-1].at_ns) >= COMPARE_EVERY_NS:
-            self._comparisons.append(Comparison(stamp_ns - own.latest_ns, stamp_ns - own.earliest_ns, at_ns))
+        if not self._comparisons or abs(stamp_ns - self._comparisons[-1].stamp_ns) >= COMPARE_EVERY_NS:
+            least_ns, most_ns = stamp_ns - own.latest_ns, stamp_ns - own.earliest_ns
+            self._comparisons.append(Comparison(stamp_ns, least_ns, most_ns, parted_ns))
 
-    def narrowed(self, own: Arrival, stamp_ns: int) -> Arrival | WitnessUse:
+    def narrowed(self, own: Arrival, stamp_ns: int, parted_ns: int) -> Arrival | WitnessUse:
         """The part of the service's own interval that the stamp leaves, or why it cannot be believed."""
-        now_ns = own.latest_ns
-        known = [one.at(now_ns) for one in self._comparisons if abs(now_ns - one.at_ns) <= COMPARISON_LIFE_NS]
+        known = [
+            one.at(stamp_ns)
+            for one in self._comparisons
+            if abs(stamp_ns - one.stamp_ns) <= COMPARISON_LIFE_NS and abs(parted_ns - one.parted_ns) <= STEP_NS
+        ]
         if len(known) < FEWEST_COMPARISONS:
             return WitnessUse.CLOCK_UNKNOWN
         said_earliest_ns = stamp_ns - max(most_ns for _, most_ns in known)
         said_latest_ns = stamp_ns - min(least_ns for least_ns, _ in known)
         earliest_ns, latest_ns = max(own.earliest_ns, said_earliest_ns), min(own.latest_ns, said_latest_ns)
-        if earliest_ns > latest_ns or said_earliest_ns < now_ns - REACH_NS:
+        if earliest_ns > latest_ns or said_earliest_ns < own.latest_ns - REACH_NS:
             return WitnessUse.OUT_OF_RANGE
         return Arrival(earliest_ns, latest_ns, own.earliest_ns, own.latest_ns)
 
 
 class Witness:
-    """What the proxies on one listener say. Only they may reach it: who forges a stamp is believed like them."""
+    """What the proxies on one listener say. Only they may reach it: who forges a stamp is believed like them.
 
-    def __init__(self, metrics: ClockMetrics) -> None:
+    What is known of their clocks does not outlive a step of service time, or a sleep of the machine; `monotonic_ns`
+    shows either.
+    """
+
+    def __init__(self, metrics: ClockMetrics, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._metrics = metrics
+        self._monotonic_ns = monotonic_ns
         self._clocks: OrderedDict[str, ProxyClock] = OrderedDict()
 
     def narrowed(self, own: Arrival, metadata: Iterable[tuple[str, str | bytes]], peer: str) -> Arrival:
@@ -99,10 +113,10 @@ class Witness:
         stamp_ns = stamp_in(metadata)
         if stamp_ns is None:
             return WitnessUse.UNREADABLE
-        clock = self._clock_of(address_of(peer))
+        clock, parted_ns = self._clock_of(address_of(peer)), own.latest_ns - self._monotonic_ns()
         if own.latest_ns - own.earliest_ns > NARROW_NS:
-            return clock.narrowed(own, stamp_ns)
-        clock.compare(own, stamp_ns)
+            return clock.narrowed(own, stamp_ns, parted_ns)
+        clock.compare(own, stamp_ns, parted_ns)
         return WitnessUse.NOT_NEEDED
 
     def _clock_of(self, address: str) -> ProxyClock:

@@ -23,6 +23,7 @@ from service.rpc.witness import (
     Witness,
     stamp_in,
 )
+from service.timing_guard import STEP_NS
 from tests.support.server import sample_of
 
 MS_NS = 1_000_000
@@ -81,10 +82,14 @@ class Scene:
 
     def __init__(self) -> None:
         self.metrics = Metrics()
-        self.witness = Witness(self.metrics.clock)
+        self.monotonic_ns = 0
+        self.apart_ns = NOON_NS
+        """What service time is ahead of this machine's monotonic clock by."""
+        self.witness = Witness(self.metrics.clock, lambda: self.monotonic_ns)
 
     def comes(self, own: Arrival, stamp_ns: int, peer: str = PROXY) -> Arrival:
-        """A command's stamp, as the witness leaves it."""
+        """A command's stamp, as the witness leaves it at its latest instant."""
+        self.monotonic_ns = own.latest_ns - self.apart_ns
         seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
         return self.witness.narrowed(own, [(ARRIVAL_HEADER, f"{seconds}.{nanoseconds:09d} 0")], peer)
 
@@ -182,16 +187,29 @@ def test_a_clock_that_was_not_seen_for_a_minute_is_not_believed() -> None:
     assert scene.count(WitnessUse.CLOCK_UNKNOWN) == 1
 
 
-def test_clocks_are_known_again_after_service_time_was_stepped_back() -> None:
-    """They are seen by the new one."""
+@pytest.mark.parametrize("step_ns", [-3600 * SECOND_NS, -STEP_NS - 1, STEP_NS + 1, 3600 * SECOND_NS])
+def test_what_is_known_of_a_clock_does_not_outlive_a_step_of_service_time(step_ns: int) -> None:
+    """Nor a sleep of the machine, whose monotonic clock stands meanwhile. Afterwards the clock is seen anew."""
     scene = Scene()
-    scene.looks(ahead_ns=3600 * SECOND_NS)
-    back_ns = 3600 * SECOND_NS
+    scene.looks()
+    scene.apart_ns += step_ns
+    own = Arrival(OWN.earliest_ns, OWN.latest_ns + step_ns) if step_ns > 0 else Arrival(OWN[0] + step_ns, OWN[1])
+    assert scene.comes(own, MIDDLE_NS) is own
     for number in range(8):
-        at_ns = NOON_NS - back_ns + number * COMPARE_EVERY_NS
-        scene.comes(Arrival(at_ns - NARROW, at_ns), at_ns)
-    own = Arrival(at_ns + SECOND_NS, at_ns + SECOND_NS + WIDE)
-    assert scene.comes(own, own.latest_ns - WIDE // 2) != own
+        shown_ns = NOON_NS + (2 + number) * COMPARE_EVERY_NS
+        scene.comes(Arrival(shown_ns + step_ns - NARROW, shown_ns + step_ns), shown_ns)
+    own = Arrival(shown_ns + step_ns, shown_ns + step_ns + WIDE)
+    left = scene.comes(own, shown_ns + WIDE // 2)
+    assert left.earliest_ns <= own.earliest_ns + WIDE // 2 <= left.latest_ns < own.latest_ns
+
+
+def test_a_copy_that_comes_later_is_never_before_the_first_one() -> None:
+    """The line is ordered by the earliest instants; a repeat must not be decided first."""
+    scene = Scene()
+    scene.looks()
+    first = scene.comes(OWN, MIDDLE_NS)
+    later = scene.comes(OWN._replace(latest_ns=OWN.latest_ns + 100 * MS_NS), MIDDLE_NS)
+    assert first.earliest_ns <= later.earliest_ns
 
 
 def test_each_proxy_has_a_clock_of_its_own() -> None:

@@ -57,7 +57,11 @@ def audit_first_stamps(truth: Truth, story: Story) -> None:
 
 
 def _came_before(one: Attempt, judged: Attempt) -> bool:
-    return one.life == judged.life and one.stamped_ns < judged.stamped_ns and not _was_turned_away_unread(one)
+    """Whether it entered the line before, and at no later place: where a witness narrowed stamps these may differ."""
+    assert one.stamp is not None
+    assert judged.stamp is not None
+    is_earlier = one.stamped_ns < judged.stamped_ns and one.stamp.earliest_ns <= judged.stamp.earliest_ns
+    return one.life == judged.life and is_earlier and not _was_turned_away_unread(one)
 
 
 def _had_to_wait(story: Story, record: CommandRecord, attempt: Attempt) -> bool:

@@ -9,6 +9,7 @@ import grpc
 
 from tests.sim.backing import Alone, Backing
 from tests.sim.disk import Disk
+from tests.sim.envoy import Envoy
 from tests.sim.process import SimProcess
 from tests.sim.store import Weather
 from tests.sim.transport import Caller, Sent, ServerCall
@@ -43,6 +44,8 @@ class Machine:
         """For how long the kernel holds each message; drawn for each when it is not set."""
         self.backlog_ns: int | None = None
         """How long a message waits behind the backlog of a stall; likewise."""
+        self.envoy: Envoy | None = None
+        """What stamps commands on their way in, if anything does."""
         self.before_start: Callable[[SimProcess], None] = lambda _: None
         self._drain_seconds = drain_seconds
         self.restart_after_ns = RESTART_AFTER_FAILED_START_NS
@@ -62,6 +65,7 @@ class Machine:
             self.world, self.truth, self._backing, drain_seconds=self._drain_seconds, on_end=self._ended
         )
         self.process.hold_ns, self.process.backlog_ns = self.hold_ns, self.backlog_ns
+        self.process.envoy = self.envoy
         self.before_start(self.process)
 
     def crash(self, restart_after_ns: int) -> None:

@@ -38,6 +38,7 @@ WATERMARK, GUARD, LEDGER, CORE = (
     "service/ledger.py",
     "service/core.py",
 )
+WITNESS = "service/rpc/witness.py"
 TIMING, DECIDE, FAULTS, CLOCK = (
     "engine/decide/timing.py",
     "engine/decide/__init__.py",
@@ -295,5 +296,32 @@ STOPS = (
     _mutant("a planned stop is not told", CORE, "        await self._watermark.retire()\n", ""),
 )
 
-ALONE = (*STAMPS, *ORDER, *WRITES, *FAULT_LEDGER, *STOPS)
+WITNESSES = (
+    _mutant(
+        "a proxy's clock believed",
+        WITNESS,
+        "            one.at(stamp_ns)\n",
+        "            (0, 40_000_000)\n",
+    ),
+    _mutant(
+        "a proxy's clock known after a step of service time",
+        WITNESS,
+        " and abs(parted_ns - one.parted_ns) <= STEP_NS",
+        "",
+    ),
+    _mutant(
+        "a proxy's stamp not cut to the service's own",
+        WITNESS,
+        "max(own.earliest_ns, said_earliest_ns), min(own.latest_ns, said_latest_ns)",
+        "said_earliest_ns, said_latest_ns",
+    ),
+    _mutant(
+        "a proxy's stamp believed to the point",
+        WITNESS,
+        "stamp_ns - max(most_ns for _, most_ns in known)",
+        "stamp_ns - min(least_ns for least_ns, _ in known)",
+    ),
+)
+
+ALONE = (*STAMPS, *ORDER, *WRITES, *FAULT_LEDGER, *STOPS, *WITNESSES)
 """What one process can show."""

@@ -11,6 +11,7 @@ from base64 import b32encode
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Any
 
 import grpc
 
@@ -19,13 +20,15 @@ from service.matches import token_hash
 from service.metrics import Metrics
 from service.ports import StoreUnavailableError
 from service.rpc import edge
-from service.rpc.arrival import stamping
+from service.rpc.arrival import Stamped, stamping
 from service.rpc.auth import Gatekeeper
 from service.rpc.match_service import MatchService
 from service.rpc.render import Renderer
+from service.rpc.witness import Witness, witnessed
 from service.settings import Settings
 from spectacularbid.v1 import match_service_pb2 as pb
 from tests.sim.backing import Backing, Behind
+from tests.sim.envoy import Envoy
 from tests.sim.loop import SimLoop
 from tests.sim.transport import Method, Sent, ServerCall
 from tests.sim.truth import Life, Truth
@@ -78,6 +81,7 @@ class SimProcess:
         self.frozen_until_ns = self.stopped_until_ns = 0
         self.crash_at_effect = 0
         self.hold_ns: int | None = None
+        self.envoy: Envoy | None = None
         self.backlog_ns: int | None = None
         self.effects: list[str] = []
         self.methods: dict[str, Method] = {}
@@ -149,6 +153,8 @@ class SimProcess:
             attempt.arrived_step_ns, attempt.life = world.stepped_ns, self.life.number
             attempt.reached = self.life.opened_ns is not None and call.can_be_read
             call.attempts.append(attempt)
+        if self.envoy is not None and call.method.is_unary:
+            call.headers = (self.envoy.header(),)
         if call.is_over or not (self.is_open or call.task):
             call.end(grpc.StatusCode.UNAVAILABLE)
             return
@@ -227,7 +233,8 @@ class SimProcess:
             store=behind.store,
             metrics=METRICS,
         )
-        self.methods = {method.name: method for method in _methods(core, service)}
+        witness = None if self.envoy is None else Witness(METRICS.clock, lambda: int(self.loop.time() * 1e9))
+        self.methods = {method.name: method for method in _methods(core, service, witness)}
         return core
 
     async def close_door(self, grace_seconds: float) -> None:
@@ -278,10 +285,11 @@ class _Door:
         await self._process.close_door(grace_seconds)
 
 
-def _methods(core: Core, service: MatchService) -> list[Method]:
+def _methods(core: Core, service: MatchService, witness: Witness | None) -> list[Method]:
     """The methods that the simulated clients use, wrapped as `service.rpc.server` wraps them."""
     stamp = partial(stamping, clock=core.clock)
-    submit = edge.unary(service.submit_command, METRICS.method("MatchService", "SubmitCommand"))
+    handler = service.submit_command if witness is None else witnessed(_noting(service.submit_command), witness)
+    submit = edge.unary(handler, METRICS.method("MatchService", "SubmitCommand"))
     watch = edge.stream(service.watch_match, METRICS.method("MatchService", "WatchMatch"))
     spectate = edge.stream(service.spectate_match, METRICS.method("MatchService", "SpectateMatch"))
     play = edge.stream(service.play_match, METRICS.method("MatchService", "PlayMatch"))
@@ -291,3 +299,17 @@ def _methods(core: Core, service: MatchService) -> list[Method]:
         Method("SpectateMatch", stamp(pb.SpectateMatchRequest), spectate, is_unary=False),
         Method("PlayMatch", stamp(pb.PlayMatchRequest), play, is_unary=False, reads_a_stream=True),
     ]
+
+
+def _noting(handler: edge.UnaryHandler[pb.SubmitCommandRequest]) -> edge.UnaryHandler[pb.SubmitCommandRequest]:
+    """A handler that tells the auditor with which stamp a command goes on, which a witness may have narrowed."""
+
+    # Any: a ServerCall, which to mypy can be no context of grpc's.
+    async def call(stamped: Stamped[pb.SubmitCommandRequest], context: Any) -> bytes:  # noqa: ANN401
+        for attempt in context.attempts:
+            attempt.stamp = stamped.arrival
+        if stamped.arrival.own_latest_ns is not None:
+            context.count("stamp narrowed")
+        return await handler(stamped, context)
+
+    return call

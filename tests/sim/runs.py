@@ -115,6 +115,7 @@ def everything(seed_count: int) -> Iterator[Finding]:
             yield from crashes_in(scenario)
     for seed in range(seed_count):
         yield from survey(range(seed, seed + 1), ALONE).findings
+        yield from survey(range(seed, seed + 1), (Mode.ENVOY,)).findings
 
 
 def among_replicas(seed_count: int) -> Iterator[Finding]:

@@ -17,7 +17,8 @@ from service.ports import Append
 from tests.sim.audit import audit
 from tests.sim.clients import CALM, FIDGETY, Watcher
 from tests.sim.cluster import Cluster
-from tests.sim.hostile import Hostile
+from tests.sim.envoy import Envoy
+from tests.sim.hostile import Hostile, Stranger
 from tests.sim.logs import note_logs
 from tests.sim.machine import LoneMachine
 from tests.sim.player import Player, Temper
@@ -32,10 +33,14 @@ QUIET_NS = 5 * SECOND_NS
 QUIET_AMONG_REPLICAS_NS = (3 * SECOND_NS, 6 * SECOND_NS, 8 * SECOND_NS)
 """The same among replicas: at least, if news were lost, and at most, while somebody may have to be fenced first."""
 LONGEST_NS = 60 * SECOND_NS
+OTHERS_EVERY_NS = 450 * MS_NS
+"""How often a command of somebody else comes by Envoy, whose clock the service can see then."""
+STANDSTILLS = ("stall", "sigstop", "sleep", "step", "crash")
+"""What goes wrong behind an Envoy: what makes stamps wide, or its clock unknown."""
 
 
 class Mode(Enum):
-    """What goes wrong; the last two with several replicas."""
+    """What goes wrong; in two of them with several replicas, in the last one behind an Envoy."""
 
     LIGHT = "light"
     HEAVY = "heavy"
@@ -43,12 +48,13 @@ class Mode(Enum):
     PLANNED = "planned"
     REPLICAS = "replicas"
     DEPLOYS = "deploys"
+    ENVOY = "envoy"
 
 
 REPLICATED = (Mode.REPLICAS, Mode.DEPLOYS)
 """Those in which several replicas share a database."""
-ALONE = tuple(mode for mode in Mode if mode not in REPLICATED)
-"""Those of one process and its disk."""
+ALONE = (Mode.LIGHT, Mode.HEAVY, Mode.CLIENT, Mode.PLANNED)
+"""Those of one process and its disk, with nothing in front of it."""
 
 
 @dataclass
@@ -84,16 +90,20 @@ class Simulation:
             self.troubles = ReplicaTroubles(self.machine, self.world.chance("troubles"))
         else:
             self.machine = LoneMachine(self.world, self.truth, drain_seconds=drain_seconds)
+            self.machine.envoy = Envoy(self.world) if mode is Mode.ENVOY else None
             self.troubles = MachineTroubles(self.machine, self.world.chance("troubles"))
+            if mode is Mode.ENVOY:
+                self.troubles.kinds = {kind: self.troubles.kinds[kind] for kind in STANDSTILLS}
         self.machine.disk.on_append = self._appended
         self.states: dict[str, MatchState] = {}
         self.players: list[Player] = []
         self.watchers: list[Watcher] = []
         self.enemies: list[Hostile] = []
-        self._active_until_ns = self.chance.choice([4, 4, 5, 14]) * SECOND_NS
+        self._active_until_ns = (14 if mode is Mode.ENVOY else self.chance.choice([4, 4, 5, 14])) * SECOND_NS
         few = self.chance.choice([1, 1, 2])
         self._is_heavy = mode is Mode.HEAVY or (mode is Mode.REPLICAS and self.chance.random() < 0.5)
         self._aims = 3 if self._is_heavy else few if mode in (Mode.LIGHT, Mode.REPLICAS) else 0
+        self._aims = 8 if mode is Mode.ENVOY else self._aims
         self._has_begun = False
 
     @property
@@ -208,6 +218,10 @@ class Simulation:
             while at_ns < 14 * SECOND_NS:
                 at_ns += self.chance.randrange(100 * MS_NS, 1_800 * MS_NS)
                 self.world.at(at_ns, self._anything)
+        if self.mode is Mode.ENVOY:
+            stranger = Stranger(self.machine, self.world.chance("others"), "other".ljust(26, "a"))
+            for at_ns in range(0, self._active_until_ns, OTHERS_EVERY_NS):
+                self.world.at(at_ns, stranger.knock)
         if self.mode in (Mode.PLANNED, Mode.DEPLOYS):
             for _ in range(self.chance.randrange(1, 4)):
                 self.world.at(self.chance.randrange(4_000 * MS_NS), self._restart)

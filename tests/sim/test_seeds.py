@@ -54,6 +54,10 @@ SOMETIMES = {
         *("news lost", "replica fenced", "fenced replica came back", "planned restart", "hostile command"),
         "command stamped by two processes",
     ],
+    Mode.ENVOY: [
+        *(f"fault {kind}" for kind in ("stall", "sigstop", "sleep", "step", "crash")),
+        *("stamp narrowed", *ON_TIME, *PROOFS),
+    ],
     Mode.DEPLOYS: ["planned restart", "clocks suspended", "going away", "command stamped by two processes", *ON_TIME],
 }
 """What must have happened at least once in each mode."""

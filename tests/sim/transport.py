@@ -16,7 +16,8 @@ import grpc
 
 from service.rpc.arrival import Stamped
 from spectacularbid.v1 import match_service_pb2 as pb
-from tests.sim.truth import Attempt
+from tests.sim.envoy import PEER
+from tests.sim.truth import Attempt, Truth
 from tests.sim.world import MS_NS, World
 
 HEARD_NS = 900 * MS_NS
@@ -61,6 +62,7 @@ class Process(Protocol):
     """What a call needs of the process that serves it."""
 
     world: World
+    truth: Truth
     is_dead: bool
 
     @property
@@ -86,6 +88,8 @@ class ServerCall:
         self.is_taken = False
         """Whether the service has read a message of it."""
         self.is_over = False
+        self.headers: tuple[tuple[str, str], ...] = ()
+        """What a proxy has added to the call."""
         self._sent_away_ns: int | None = None
         self._process, self._token, self._caller = process, token, caller
         self._inbox: deque[Sent] = deque()
@@ -136,7 +140,15 @@ class ServerCall:
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
         """The call's metadata."""
-        return (("authorization", f"Bearer {self._token}"),)
+        return (("authorization", f"Bearer {self._token}"), *self.headers)
+
+    def count(self, what: str) -> None:
+        """Something worth counting happened on this call."""
+        self._process.truth.count(what)
+
+    def peer(self) -> str:
+        """Who called, as grpc says it."""
+        return PEER
 
     async def read(self) -> object:
         """The next request, stamped the moment it is taken over."""
