@@ -187,6 +187,18 @@ def test_a_clock_that_was_not_seen_for_a_minute_is_not_believed() -> None:
     assert scene.count(WitnessUse.CLOCK_UNKNOWN) == 1
 
 
+@pytest.mark.parametrize(("before_ns", "after_ns"), [(0, WIDE // 4), (WIDE // 4, 0)], ids=["ahead", "back"])
+def test_a_clock_that_was_stepped_is_known_no_better_than_that(before_ns: int, after_ns: int) -> None:
+    """The range spans what it was ahead by before and after."""
+    scene = Scene()
+    for number in range(8):
+        at_ns = NOON_NS + (number - 7) * COMPARE_EVERY_NS
+        scene.comes(Arrival(at_ns - NARROW, at_ns), at_ns + (before_ns if number < 6 else after_ns))
+    left = scene.comes(OWN, MIDDLE_NS + after_ns)
+    assert left.own_latest_ns is not None
+    assert left.earliest_ns <= MIDDLE_NS <= left.latest_ns
+
+
 @pytest.mark.parametrize("step_ns", [-3600 * SECOND_NS, -STEP_NS - 1, STEP_NS + 1, 3600 * SECOND_NS])
 def test_what_is_known_of_a_clock_does_not_outlive_a_step_of_service_time(step_ns: int) -> None:
     """Nor a sleep of the machine, whose monotonic clock stands meanwhile. Afterwards the clock is seen anew."""
