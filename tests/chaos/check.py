@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from engine import events as ev
-from engine.clock import SECOND_NS, Verdict
+from engine.clock import SECOND_NS, Arrival, Verdict
 from engine.faults import Fault
 from engine.refusals import RefusalReason
 from service.ports import CommandRecord
@@ -97,14 +97,14 @@ def _disagreements(answer: Answered, record: CommandRecord) -> Iterator[str]:
         yield "a receipt is the stored one"
 
 
-def _receipt_of(outcome: outcomes_pb2.CommandOutcome) -> tuple[int, int, int]:
+def _receipt_of(outcome: outcomes_pb2.CommandOutcome) -> tuple[Arrival, int]:
     receipt = outcome.receipt
-    return receipt.arrival_earliest_unix_ns, receipt.arrival_latest_unix_ns, int(receipt.verdict)
+    own = (receipt.own_earliest_unix_ns, receipt.own_latest_unix_ns) if receipt.HasField("own_latest_unix_ns") else ()
+    return Arrival(receipt.arrival_earliest_unix_ns, receipt.arrival_latest_unix_ns, *own), int(receipt.verdict)
 
 
-def _receipt_of_record(record: CommandRecord) -> tuple[int, int, int]:
-    receipt = record.receipt
-    return receipt.arrival.earliest_ns, receipt.arrival.latest_ns, VERDICT_NUMBERS[receipt.verdict]
+def _receipt_of_record(record: CommandRecord) -> tuple[Arrival, int]:
+    return record.receipt.arrival, VERDICT_NUMBERS[record.receipt.verdict]
 
 
 def _check_endings(history: History, story: Story) -> Iterator[str]:
