@@ -124,7 +124,8 @@ class Cluster:
         call.machine.arrive(call, sent)
 
     def _chosen(self) -> Machine:
-        serving = [machine for machine in self.machines if self._seems_fit(machine)]
+        listening = [machine for machine in self.machines if machine.process is not None and machine.process.is_open]
+        serving = [machine for machine in listening if self._seems_fit(machine)] or listening  # rather than refuse
         silent = [machine for machine in self.machines if machine.process is None]
         if silent and (not serving or self._chance.random() < ODDS_OF_DEAD_END):
             return self._chance.choice(silent)
@@ -132,8 +133,7 @@ class Cluster:
 
     def _seems_fit(self, machine: Machine) -> bool:
         process, now_ns = machine.process, self.world.now_ns
-        if process is None or not process.is_open:
-            return False
+        assert process is not None
         is_stuck = process.frozen_until_ns > now_ns and now_ns - process.frozen_since_ns > STUCK_NOTICED_NS
         has_left = process.unready_since_ns is not None and now_ns - process.unready_since_ns > UNREADY_NOTICED_NS
         return not (is_stuck or has_left)
