@@ -112,6 +112,8 @@ class Matches:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._matches: OrderedDict[str, Match] = OrderedDict()
+        self.are_left = False
+        """Whether streams are sent away: also those that were about to open."""
 
     def get(self, match_id: str) -> Match:
         """The match with this id; whether it exists shows when its state is read."""
@@ -224,6 +226,7 @@ class Matches:
 
     def send_away(self) -> None:
         """Ask every stream to end with its resume point."""
+        self.are_left = True
         for match in self._matches.values():
             match.send_away()
 

@@ -166,6 +166,7 @@ class MatchService:
         limits, match = self.gatekeeper.limits, self.matches.get(credential.match_id)
         limits.read(credential)
         watch = match.watch(credential.audience, requests.cursor_of(after_version))
+        watch.going_away = self.matches.are_left
         self.metrics.streams.opened(kind)
         why = StreamEnd.CLIENT_GONE
         try:

@@ -27,23 +27,26 @@ from tests.support.virtual_matches import MATCH_ID, seated, state_of
 from tests.support.virtual_time import in_virtual_time, settle, virtual_now_ns
 
 TOKEN = "sb1_of-a-player"
+FAREWELL = ["update", "going_away"]
 OPENING = pb.PlayMatchRequest(open=pb.PlayMatchOpen(match_id=MATCH_ID))
 
 
 @asynccontextmanager
-async def sent_away() -> AsyncIterator[tuple[Process, Call, asyncio.Task[None]]]:
-    """A stream that was told to go away just now."""
+async def opened(*, too_late: bool = False) -> AsyncIterator[tuple[Process, Call, asyncio.Task[None]]]:
+    """A stream that was told to go away just now; with `too_late` all were, right before it opened."""
     async with Process.running(seated()) as process:
         hashed = token_hash(TOKEN)
         process.store.credentials[hashed] = Credential(hashed, MATCH_ID, Audience.SEAT_ONE)
         call = Call(TOKEN, [])
         send(process, call, OPENING)
         handler = edge.stream(handlers_of(process).play_match, process.metrics.method("MatchService", "PlayMatch"))
+        if too_late:
+            process.matches.send_away()
         serving = asyncio.ensure_future(handler(cast("Any", None), cast("Context", call)))
         await settle()
-        process.matches.send_away()
-        await settle()
-        assert kinds(call) == ["update", "going_away"]
+        if not too_late:
+            process.matches.send_away()
+            await settle()
         yield process, call, serving
 
 
@@ -68,12 +71,12 @@ def test_a_command_that_was_under_way_when_its_stream_was_sent_away_counts_and_i
 @in_virtual_time
 async def check_command_under_way(after_seconds: float) -> None:
     """Let a command come so long after the farewell."""
-    async with sent_away() as (process, call, serving):
+    async with opened() as (process, call, serving):
         began_ns = virtual_now_ns()
         await asyncio.sleep(after_seconds)
         send(process, call, in_stream(START))
         await serving
-        assert kinds(call)[2:] == ["outcome"]
+        assert kinds(call) == [*FAREWELL, "outcome"]
         assert state_of(process).ready[Seat.ONE]
         assert virtual_now_ns() - began_ns == pytest.approx(LISTENING_SECONDS * 1e9, abs=1_000)
 
@@ -81,18 +84,27 @@ async def check_command_under_way(after_seconds: float) -> None:
 @in_virtual_time
 async def test_a_stream_that_goes_away_ends_when_its_client_has_said_its_last() -> None:
     """And has every answer: no stop takes longer than it must."""
-    async with sent_away() as (process, call, serving):
+    async with opened() as (process, call, serving):
         send(process, call, in_stream(START))
         call.sent.put_nowait(grpc.aio.EOF)
         await settle()
         assert serving.done()
-        assert kinds(call)[2:] == ["outcome"]
+        assert kinds(call) == [*FAREWELL, "outcome"]
         assert virtual_now_ns() < 1e9 * LISTENING_SECONDS
 
 
 @in_virtual_time
 async def test_a_stream_that_goes_away_ends_although_its_client_sends_nothing_any_more() -> None:
     """A client need not know about saying its last."""
-    async with sent_away() as (_, call, serving):
+    async with opened() as (_, call, serving):
         await serving
-        assert kinds(call)[2:] == []
+        assert kinds(call) == FAREWELL
+
+
+@in_virtual_time
+async def test_a_stream_that_opens_when_all_others_were_sent_away_goes_away_too() -> None:
+    """It shows the match, and where to go on; nobody waits for it until the grace is over."""
+    async with opened(too_late=True) as (_, call, serving):
+        await serving
+        assert kinds(call) == FAREWELL
+        assert virtual_now_ns() == pytest.approx(LISTENING_SECONDS * 1e9, abs=1_000)
