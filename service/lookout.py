@@ -43,6 +43,8 @@ class Lookout:
     async def _settle_orphans(self) -> None:
         for match_id in await self._store.overdue(self._clock.now_ns() - ORPHANED_NS):
             self._matches.get(match_id).look_again()
+        if self._watermark.is_leaving:
+            return  # its door closes soon or has: whoever comes resumes them
         if (departures := self._watermark.departures) > self._departures:
             await self._matches.resume()
             self._departures = departures

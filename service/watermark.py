@@ -64,7 +64,8 @@ class Watermark:
         """The last heartbeats of processes whose loss was recorded here."""
         self.departures = 0
         """How many other processes have stopped as planned."""
-        self._leaving = False
+        self.is_leaving = False
+        """Whether a planned stop has begun here."""
         self._last_ns = self._told_ns = 0
         self._wanted = asyncio.Event()
         self._beaten = asyncio.Event()
@@ -134,7 +135,7 @@ class Watermark:
 
     async def leave(self) -> None:
         """A planned stop has begun: others shall not count on this process."""
-        self._leaving = True
+        self.is_leaving = True
         await self._beat()
 
     async def retire(self) -> None:
@@ -148,7 +149,7 @@ class Watermark:
         self._look_for_gap(self._gap_ns)
         await self._ledger.store()
         handled_ns = min(arrived_ns, self.in_flight.oldest_ns() or arrived_ns)
-        others = await self._store.beat(Heartbeat(self._clock.now_ns(), handled_ns, retired, self._leaving))
+        others = await self._store.beat(Heartbeat(self._clock.now_ns(), handled_ns, retired, self.is_leaving))
         self._look_for_gap(1)
         self._last_ns = self._told_ns = self._clock.now_ns()
         self._arrived_ns = arrived_ns

@@ -311,7 +311,8 @@ class MatchWriter:
 
     def _move(self, step: Step, after: MatchState) -> None:
         """A step was stored: everybody may know."""
-        self._state = after
+        if self._state is None or self._state.version < after.version:  # else a read was faster, and may know more
+            self._state = after
         self._moved = after.version, self._stored_ns
         self.recent.add(after.version, step)
         self._services.metrics.game.stored(self._match_id, step, after)

@@ -125,9 +125,12 @@ class GameMetrics:
                     self._blocked.inc()
                 case ev.MatchWon() | ev.MatchAborted():
                     self._finished[event.reason].inc()
-                    self._duration.observe_ns(event.at_ns - self._places[match_id][1])
+                    if match_id in self._places:
+                        self._duration.observe_ns(event.at_ns - self._places[match_id][1])
                 case _:
                     pass
+        if match_id not in self._places:
+            return  # a read of its end was faster
         phase, created_ns = self._places[match_id]
         if phase is not state.phase:
             self._place(match_id, state.phase, created_ns)

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from engine import events as ev
 from engine.clock import BANK_NS, DELAY_NS, SECOND_NS, Arrival, Verdict
+from engine.commands import Resign
 from engine.events import Step
 from engine.faults import FaultCause
 from engine.seats import Seat
 from engine.state import MatchState
 from service.core import Core
-from service.ports import Heartbeat, LedgerRow, StoreUnavailableError
+from service.ports import Append, Heartbeat, LedgerRow, StoreUnavailableError
 from service.watermark import BEAT_SECONDS, LOST_NS
 from tests.support.ports import MemoryStore, Process, until, virtual_service_ns
 from tests.support.replicas import ReplicaStore, Row, replica, sharing
@@ -426,3 +427,33 @@ async def test_nobody_serving_for_long_is_an_outage() -> None:
     await asyncio.sleep(10)
     async with replica(rows, "three") as three:
         assert sorted(cause.name for cause in faults(three)) == ["OUTAGE", "REPLICA_LOST", "REPLICA_LOST"]
+
+
+@in_virtual_time
+async def test_an_end_that_is_read_before_its_write_is_answered_is_told_all_the_same() -> None:
+    """Somebody asks for the match just then."""
+    rows = shared(started())
+    async with replica(rows, "one") as one:
+        append = one.store.append
+
+        async def read_before_the_answer(change: Append) -> None:
+            await append(change)
+            await seen_by(one)
+
+        one.store.append = read_before_the_answer  # type: ignore[method-assign]
+        done = await (await submit(one, Resign(), seat=Seat.ONE)).done
+        assert done.state.result == ending(one)
+
+
+@in_virtual_time
+async def test_a_replica_that_is_leaving_resumes_nothing() -> None:
+    """Its door closes soon: clocks that one has stopped which left a little earlier wait for whoever comes."""
+    rows = shared(started())
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        leaving = asyncio.create_task(one.core.drain(Door(), 5.0))
+        await asyncio.sleep(1)
+        await two.core.drain(Door(), 0.0)
+        await asyncio.sleep(3)
+        assert isinstance(ending(one), ev.ClocksSuspended)
+        await leaving
+        assert isinstance(ending(one), ev.ClocksSuspended)

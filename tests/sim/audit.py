@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from engine import events as ev
 from engine.clock import SECOND_NS
@@ -19,6 +20,8 @@ from tests.sim.world import NEVER_NS
 
 SURE_NS = SECOND_NS
 """How soon replicas must know of a new one."""
+STARTING_NS = SECOND_NS // 10
+"""How long clocks may run that a process has resumed which is about to open its door."""
 
 
 def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients: bool) -> None:
@@ -57,7 +60,7 @@ def _check_decided(truth: Truth, story: Story) -> None:
 def _check_suspensions(truth: Truth, story: Story) -> None:
     """A planned stop suspends nobody's clock while another replica stays, and surely knows that it does.
 
-    Whoever serves resumes it, and where nobody is left no clock runs (F4).
+    Whoever serves when that one is gone resumes it, and where nobody is left no clock runs (F4).
     """
     if truth.faults:
         return
@@ -65,25 +68,33 @@ def _check_suspensions(truth: Truth, story: Story) -> None:
     for version in story.versions:
         if not any(isinstance(event, ev.ClocksSuspended) for event in story.change(version).events):
             continue
-        at_ns, until_ns = _written_ns(truth, story, version), _written_ns(truth, story, version + 1)
+        written = story.written[version]
+        assert written is not None
+        at_ns, until_ns = written.at_ns, _written_ns(truth, story, version + 1)
+        gone_ns = truth.lives[written.author].ended_ns or NEVER_NS
         for opened_ns, goes_ns in serving:
             if opened_ns < at_ns - SURE_NS and at_ns < goes_ns:
                 truth.violated("no clock stands while a replica stays", f"{story.match_id} v{version}")
-            if min(goes_ns, until_ns) - max(opened_ns, at_ns) > 2 * SURE_NS:
+            if min(goes_ns, until_ns) - max(opened_ns, at_ns, gone_ns) > 2 * SURE_NS:
                 truth.violated("suspended clocks are resumed", f"{story.match_id} v{version}")
-    for version in _left_alone(truth, story):
-        if story.state(version).due_ns is not None:
-            truth.violated("no clock runs while nobody is there", f"{story.match_id} v{version}")
+    for from_ns, to_ns in _gaps(truth):
+        for version in range(story.versions.start - 1, len(story.written)):
+            ran_from_ns, ran_to_ns = _written_ns(truth, story, version), _written_ns(truth, story, version + 1)
+            runs = story.state(version).due_ns is not None
+            if runs and min(ran_to_ns, to_ns) - max(ran_from_ns, from_ns) > STARTING_NS:
+                truth.violated("no clock runs while nobody is there", f"{story.match_id} v{version}")
 
 
-def _left_alone(truth: Truth, story: Story) -> Iterator[int]:
-    """The versions at which the match stood when a process ended and no other one had opened its door."""
-    for life in truth.lives:
-        ended_ns = life.ended_ns
-        others = ((one.opened_ns or NEVER_NS, one.ended_ns or NEVER_NS) for one in truth.lives)
-        if ended_ns is None or any(opened_ns <= ended_ns < until_ns for opened_ns, until_ns in others):
-            continue
-        yield max(v for v, written in enumerate(story.written) if written is not None and written.at_ns <= ended_ns)
+def _gaps(truth: Truth) -> Iterator[tuple[int, int]]:
+    """From when to when no door was open, behind the first that was."""
+    doors = sorted(
+        (life.opened_ns, life.closed_ns or life.ended_ns or NEVER_NS)
+        for life in truth.lives
+        if life.opened_ns is not None
+    )
+    for (_, closed_ns), (opened_ns, _) in pairwise(accumulate(doors, lambda one, two: (two[0], max(one[1], two[1])))):
+        if closed_ns < opened_ns:
+            yield closed_ns, opened_ns
 
 
 def _goes_ns(life: Life) -> int:

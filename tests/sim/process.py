@@ -239,7 +239,7 @@ class SimProcess:
 
     async def close_door(self, grace_seconds: float) -> None:
         """What grpc's `server.stop` does: nothing new, and what is under way gets the grace."""
-        self.is_open = False
+        self.is_open, self.life.closed_ns = False, self.world.now_ns
         for call in self._calls:
             if not call.is_taken:
                 call.end(grpc.StatusCode.UNAVAILABLE)

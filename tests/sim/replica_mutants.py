@@ -158,6 +158,12 @@ STOPS = (
         "        await self._wait(0.0 if self._watermark.staying else drain_seconds)\n",
     ),
     _mutant(
+        "a replica that is leaving resumes clocks",
+        LOOKOUT,
+        "        if self._watermark.is_leaving:\n            return",
+        "        if False:\n            return",
+    ),
+    _mutant(
         "a stream that is sent away does not listen on",
         "service/rpc/streams.py",
         "                    await self._listen_on(watch, outbox)\n",

@@ -47,6 +47,13 @@ def committed_after_all(stage: ReplicaStage) -> None:
     _at(stage, 0, stage.turn.give_up)
 
 
+def committed_after_a_crash(stage: ReplicaStage) -> None:
+    """Its writer is dead; the player repeats the command at the other replica, which waits for the lock meanwhile."""
+    _commit_late(stage, 1_900 * MS_NS)
+    _at(stage, 200, partial(stage.one.crash, 300 * MS_NS))
+    _at(stage, 200, lambda: setattr(stage.turn, "machine", stage.two))
+
+
 def cannot_be_looked_up(stage: ReplicaStage) -> None:
     """The first that a replica hears of a match is a command, in a blip of the database."""
     stage.turn.machine = stage.two
@@ -77,6 +84,12 @@ def all_leave(stage: ReplicaStage) -> None:
         _at(stage, -800, partial(machine.restart, 3 * SECOND_NS))
 
 
+def all_leave_in_turn(stage: ReplicaStage) -> None:
+    """The one that suspends the clocks still listens to a stream when the other one is gone."""
+    _at(stage, -1_400, partial(stage.two.restart, 3 * SECOND_NS))
+    _at(stage, -900, partial(stage.one.restart, 3 * SECOND_NS))
+
+
 def one_comes_as_the_last_one_leaves(stage: ReplicaStage) -> None:
     """It has looked at all matches before the other one, which has not seen it yet, suspends them."""
     _at(stage, -1_900, partial(stage.two.restart, 780 * MS_NS))
@@ -102,10 +115,18 @@ REPLICA_SCENARIOS = (
     ReplicaScenario(
         "committed after all", committed_after_all, ABORTED, wish=AT_LEISURE, runs_until_ns=DUE_NS + 14 * SECOND_NS
     ),
+    ReplicaScenario(
+        "committed after a crash",
+        committed_after_a_crash,
+        ABORTED,
+        wish=AT_LEISURE,
+        runs_until_ns=DUE_NS + 14 * SECOND_NS,
+    ),
     ReplicaScenario("cannot be looked up", cannot_be_looked_up, ABORTED),
     ReplicaScenario("stream is left", stream_is_left, plays=True),
     ReplicaScenario("orphaned", orphaned, LOST, wish=POOR_OPPONENT, runs_until_ns=DUE_NS + 21 * SECOND_NS),
     ReplicaScenario("all leave", all_leave, LOST, runs_until_ns=DUE_NS + 4 * SECOND_NS),
+    ReplicaScenario("all leave in turn", all_leave_in_turn, LOST, runs_until_ns=DUE_NS + 5 * SECOND_NS, plays=True),
     ReplicaScenario("one comes as the last one leaves", one_comes_as_the_last_one_leaves, LOST),
     ReplicaScenario("clock is ahead", clock_is_ahead),
 )

@@ -60,6 +60,8 @@ class Life:
     began_ns: int
     opened_ns: int | None = None
     asked_to_stop_ns: int | None = None
+    closed_ns: int | None = None
+    """When it closed its door in a planned stop."""
     ended_ns: int | None = None
     is_planned: bool = False
     beats: list[int] = field(default_factory=list)
