@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
+from service.ports import Append
 from service.secret import Secret
 from service.store.postgres import PostgresStore
 from service.system.store_time import StoreTime
@@ -28,6 +31,16 @@ ODDS_OF_DEAD_END = 0.05
 """How likely it sends a call where nobody listens, if there is such a place."""
 
 
+class NotedStore(PostgresStore):
+    """The service's store; when it is handed a change is noted, for that may be long before its commit."""
+
+    on_append: Callable[[Append], None]
+
+    async def append(self, change: Append) -> None:
+        self.on_append(change)
+        await super().append(change)
+
+
 class Shared:
     """What one replica has behind it."""
 
@@ -36,14 +49,15 @@ class Shared:
         self._name = name_of(process.life.number)
         self._drift_ppm = process.chance.randrange(-MOST_DRIFT_PPM, MOST_DRIFT_PPM + 1)
         self._booted_ns = process.chance.randrange(1_000 * SECOND_NS)
-        self._store: PostgresStore | None = None
+        self._store: NotedStore | None = None
         self._sampling: asyncio.Task[None] | None = None
         self._bus = NewsBus(process, news)
         server.processes[process.life.number] = process
 
     async def open(self) -> Behind:
         """As `service.wiring` does it, save the checks of a database that is not there for the first time."""
-        store = self._store = PostgresStore(Secret(f"postgresql://{self._name}"), SEAL, self._name)
+        store = self._store = NotedStore(Secret(f"postgresql://{self._name}"), SEAL, self._name)
+        store.on_append = partial(self._server.tables.disk.hand_in, author=self._process.life.number)
         clock = StoreTime(store.service_ns, self._boot_ns)
         for _ in range(2):
             await clock.sample()

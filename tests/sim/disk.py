@@ -24,6 +24,7 @@ from service.ports import (
 )
 
 CommandKey: TypeAlias = tuple[str, Audience, str]
+ChangeKey: TypeAlias = tuple[int, str, int, Step, str | None]
 LATEST_NS = (1 << 63) - 1
 
 
@@ -39,12 +40,16 @@ Write: TypeAlias = Append | Credential | Replacement | Heartbeat | LedgerRow
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change that was made durable, when (true time), how many ledger rows were there before, and whose it was."""
+    """A change that was made durable, when (true time), how many ledger rows were there before, and whose it was.
+
+    It was decided at `decided_ns` or before; what was found later it cannot know.
+    """
 
     at_ns: int
     change: Append
     rows_before: int
     author: int
+    decided_ns: int
 
 
 class Noted(NamedTuple):
@@ -73,6 +78,12 @@ class Disk:
     """For each of these rows."""
     heartbeat: Heartbeat | None = None
     history: list[Written] = field(default_factory=list)
+    handed_in: dict[ChangeKey, int] = field(default_factory=dict)
+    """When changes were handed in whose commits may come much later."""
+
+    def hand_in(self, change: Append, author: int) -> None:
+        """A process has decided on a change."""
+        self.handed_in.setdefault(_key(change, author), self.now_ns())
 
     def write(self, change: Write, author: int = 0) -> Exception | None:
         """Write a change, or say why not; nothing of it is written then. Processes of one disk have one author."""
@@ -131,7 +142,8 @@ class Disk:
         if (refusal := self.refusal(change)) is not None:
             return refusal
         self._carry_out(change)
-        self.history.append(Written(self.now_ns(), change, len(self.ledger), author))
+        decided_ns = self.handed_in.get(_key(change, author), self.now_ns())
+        self.history.append(Written(self.now_ns(), change, len(self.ledger), author, decided_ns))
         self.on_append(change)
         return None
 
@@ -152,3 +164,8 @@ class Disk:
             self.invites[change.invite_hash] = match_id
         if change.deal is not None:
             self.deals[match_id] = change.deal
+
+
+def _key(change: Append, author: int) -> ChangeKey:
+    command_id = None if change.record is None else change.record.command_id
+    return author, change.match_id, change.expected_version, change.events, command_id

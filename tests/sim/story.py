@@ -55,8 +55,8 @@ class Story:
     def faults_for(self, written: Written) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
         """Those that a verdict must know, and those that it may know.
 
-        It knows all that its own process found, but not what a later one found out about the death of an earlier; and
-        what others found, when they have had time to tell.
+        It knows all that its own process found until it was decided, but not what a later one found out about the death
+        of an earlier; and what others found, when they have had time to tell. A row is found at the end of its span.
         """
         must, may = [], []
         for place, fault in self.rows:
@@ -64,7 +64,8 @@ class Story:
             is_own = noted.author == written.author and (was_there or fault.cause not in _OF_LATER_PROCESSES)
             if is_own or was_there:
                 may.append(fault)
-            if is_own or (was_there and noted.at_ns <= written.at_ns - TOLD_WITHIN_NS):
+            is_found = written.decided_ns == written.at_ns or fault.to_ns <= NOON_NS + written.decided_ns
+            if (is_own and is_found) or (was_there and noted.at_ns <= written.decided_ns - TOLD_WITHIN_NS):
                 must.append(fault)
         return tuple(must), tuple(may)
 
