@@ -6,10 +6,12 @@ else had given up. What proves how late a turn came is when the match was last k
 
 from __future__ import annotations
 
+import asyncio
+
 from engine.events import ClocksResumed, ClockStarted, Step
 from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
-from service.ports import Clock
+from service.ports import Clock, OvertakenError
 
 
 class LateTurns:
@@ -32,6 +34,12 @@ class LateTurns:
         """It was made, as is known since now."""
         self._handed_in = ()
         self._judge(step, self._clock.now_ns())
+
+    def overtaken(self, error: OvertakenError) -> None:
+        """A write found that something is behind what is known here; it may have waited for that to come."""
+        if error.unmoved_at is not None:
+            waited_seconds = asyncio.get_running_loop().time() - error.unmoved_at
+            self._absent_ns = max(self._absent_ns, self._clock.now_ns() - round(waited_seconds * 1e9))
 
     def found(self, step: Step, asked_ns: int) -> None:
         """The store, asked then, has this step behind what was known here, or none."""

@@ -37,11 +37,18 @@ class DamagedError(Exception):
     """What is stored is damaged, cannot be opened with the key, or is from a newer version."""
 
 
-class VersionConflictError(Exception):
+class OvertakenError(Exception):
+    """Somebody else's change came first; nothing was written."""
+
+    unmoved_at: float | None = None
+    """When, by the loop's clock, its match was last found locked and not moved: what came first is younger."""
+
+
+class VersionConflictError(OvertakenError):
     """The match is no longer at the expected version; nothing was written."""
 
 
-class DuplicateCommandError(Exception):
+class DuplicateCommandError(OvertakenError):
     """A command with this sender and id is stored already; nothing was written."""
 
 

@@ -141,10 +141,12 @@ class MatchWriter:
                 if isinstance(order, PlayerOrder):
                     return await self._player_attempt(order)
                 return await self._service_attempt(order)
-            except VersionConflictError:
+            except VersionConflictError as error:
+                self._late_turns.overtaken(error)
                 self.forget()  # decide again on the newer state, with the same stamp
-            except DuplicateCommandError:
+            except DuplicateCommandError as error:
                 assert isinstance(order, PlayerOrder)
+                self._late_turns.overtaken(error)
                 return await self._repeated(order)
             except StoreUnavailableError:
                 if isinstance(order, PlayerOrder):

@@ -13,6 +13,7 @@ from service.ports import (
     DuplicateCommandError,
     DuplicateRequestError,
     FencedError,
+    OvertakenError,
     StoreUnavailableError,
     VersionConflictError,
 )
@@ -31,11 +32,12 @@ RETRY_SECONDS: Final = 0.01
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A change, who waits for its outcome, and until when it is tried."""
+    """A change, who waits for its outcome, until when it is tried, and when its match was found locked last."""
 
     change: Append
     future: asyncio.Future[None]
     gives_up: float
+    locked_at: float | None = None
 
     def settle(self, outcome: Exception | None) -> None:
         if self.future.done():  # cancelled by its waiter
@@ -138,8 +140,16 @@ class Appender:
             return outcomes
         outcomes = dict.fromkeys(stood)
         for job in jobs:
-            if job not in outcomes and (reason := await self._reason(connection, job.change)) is not None:
-                outcomes[job] = reason
+            if job in outcomes:
+                continue
+            asked_at = self._loop.time()
+            reason = await self._reason(connection, job.change)
+            if reason is None:
+                job.locked_at = asked_at
+                continue
+            if isinstance(reason, OvertakenError):
+                reason.unmoved_at = job.locked_at
+            outcomes[job] = reason
         return outcomes
 
     async def _carry_out(self, connection: Connection, jobs: Sequence[_Job]) -> list[_Job]:

@@ -5,7 +5,7 @@ import asyncio
 from engine import events as ev
 from engine.clock import DELAY_NS, SECOND_NS
 from engine.faults import FaultCause
-from service.ports import Append, StoreUnavailableError
+from service.ports import Append, StoreUnavailableError, VersionConflictError
 from tests.support.ports import MemoryStore, Process, until
 from tests.support.replicas import ReplicaStore, replica, sharing
 from tests.support.store import NOON_NS
@@ -107,6 +107,34 @@ async def test_a_turn_of_a_lost_replica_that_was_not_there_when_another_looked_i
         await until(NOON_NS, plus_seconds=2)
         await write(two, kept[0])
         await two.matches.get(MATCH_ID).state()
+        await settle()
+        assert stalls(two) == [(0.0, 1.5)]
+
+
+@in_virtual_time
+async def test_a_turn_of_a_lost_replica_for_whose_lock_another_had_to_wait_is_a_fault() -> None:
+    """The player repeated the command there; the wait is the proof."""
+    rows = shared()
+    async with replica(rows, "one") as one, replica(rows, "two") as two:
+        await two.matches.get(MATCH_ID).state()
+        kept: list[Append] = []
+
+        async def keep(change: Append) -> None:
+            kept.append(change)
+            raise StoreUnavailableError
+
+        async def wait_for_the_lock(_: Append) -> None:
+            await until(NOON_NS, plus_seconds=1.5)
+            error = VersionConflictError(MATCH_ID)
+            error.unmoved_at = asyncio.get_running_loop().time()
+            await write(two, kept[0])
+            two.store.before_append = nothing
+            raise error
+
+        one.store.before_append, two.store.before_append = keep, wait_for_the_lock
+        await make_a_move(one)
+        one.core.release()
+        await make_a_move(two)
         await settle()
         assert stalls(two) == [(0.0, 1.5)]
 

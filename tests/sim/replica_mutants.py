@@ -54,6 +54,12 @@ LATE_TURNS = (
         "            pass\n",
     ),
     _mutant(
+        "a lock that was waited for proves nothing",
+        "service/store/postgres_append.py",
+        "                reason.unmoved_at = job.locked_at\n",
+        "                pass\n",
+    ),
+    _mutant(
         "a turn that is not there yet is not late",
         "service/late_turns.py",
         "if self._judge(self._handed_in, asked_ns):",

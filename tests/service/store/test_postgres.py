@@ -90,6 +90,27 @@ async def test_a_locked_match_holds_up_nobody_else(store_of_one: PostgresStore, 
     assert await store_of_one.steps("m") == [CREATED, turn(2)]
 
 
+async def test_a_write_that_waited_for_a_lock_knows_until_when_its_match_had_not_moved(
+    store_of_one: PostgresStore, dsn: Secret[str]
+) -> None:
+    """Another one's change was under way for so long; how late it came is to be proven."""
+    await store_of_one.append(creation("m"))
+    loop = asyncio.get_running_loop()
+    async with connected(dsn.reveal()) as shell:
+        transaction = shell.transaction()
+        await transaction.start()
+        await shell.execute("UPDATE matches SET version = 2 WHERE match_id = 'm'")
+        began = loop.time()
+        waiting = asyncio.ensure_future(store_of_one.append(move("m", 1)))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(waiting), 0.2)
+        await transaction.commit()
+    with pytest.raises(VersionConflictError) as caught:
+        await waiting
+    assert caught.value.unmoved_at is not None
+    assert began < caught.value.unmoved_at < loop.time()
+
+
 async def test_a_lock_that_stays_makes_the_store_unavailable_for_its_match(
     store_of_one: PostgresStore, dsn: Secret[str]
 ) -> None:
