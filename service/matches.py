@@ -217,8 +217,10 @@ class Matches:
     async def suspend(self) -> int:
         """Before a planned stop: stop the clocks of every live match (F4). Returns their number.
 
-        To be called while players are still served: nobody's clock may run while nobody can move.
+        To be called while players are still served: nobody's clock may run while nobody can move. So none begins to
+        run here any more.
         """
+        self._services.standstill.has_begun = True
         live = [match.match_id for match in await self._services.store.live_matches() if match.due_ns is not None]
         for first in range(0, len(live), SUSPENDED_AT_ONCE):
             await self._suspend(live[first : first + SUSPENDED_AT_ONCE])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine import invariants
 from engine.clock import Arrival, Verdict
@@ -60,6 +60,13 @@ class ClocksStandError(Exception):
     """The service is about to stop and the match's clocks stand: repeat the command when it is back."""
 
 
+@dataclass(slots=True)
+class Standstill:
+    """Whether this process has stopped the clocks, so that it may start none."""
+
+    has_begun: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What every match works with."""
@@ -74,6 +81,7 @@ class Services:
     watermark: Watermark
     spawn: Callable[[Coroutine[object, object, None]], object]
     shuffle: Callable[[bytes], tuple[Tile, ...]]
+    standstill: Standstill = field(default_factory=Standstill)
 
 
 class MatchWriter:
@@ -95,7 +103,7 @@ class MatchWriter:
         there is such a match, which is then told of its fault. Anybody can make up the id of a match."""
         self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
         """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
-        self._blamed_ns = 0
+        self._blamed_ns = -BLAMED_EVERY_NS
         self._decided_ns = self._stored_ns = 0
         self._moved = (0, 0)
 
@@ -172,8 +180,9 @@ class MatchWriter:
             self._unproven = None
 
     def _blame_undecided(self, stamp_ns: int) -> None:
-        if stamp_ns >= self._blamed_ns:
-            self._blamed_ns = stamp_ns + BLAMED_EVERY_NS
+        is_covered = self._blamed_ns <= stamp_ns < self._blamed_ns + BLAMED_EVERY_NS
+        if not is_covered:  # such as an older one that is turned away after a newer one
+            self._blamed_ns = stamp_ns
             arrival = Arrival(stamp_ns, self._services.clock.now_ns())
             self._blame(FaultCause.NOT_COMMITTED, arrival, "a command could not be decided")
 
@@ -210,7 +219,8 @@ class MatchWriter:
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         begun_ns = self._services.clock.now_ns()
         state = await self.state()
-        if state.suspended_at_ns is not None:
+        starts_a_clock = state.handover is not None  # or it had one, which was suspended
+        if state.suspended_at_ns is not None or (starts_a_clock and self._services.standstill.has_begun):
             raise ClocksStandError
         services = self._services
         seat = order.seat or acting_seat(state)

@@ -126,6 +126,21 @@ async def test_a_stranger_who_is_turned_away_delays_a_loss_but_does_not_prevent_
         assert result.at_ns == DEADLINE_NS
 
 
+@in_virtual_time
+async def test_a_command_in_time_is_blamed_although_a_later_one_was_turned_away_before_it() -> None:
+    """The store can say of neither who sent it; one row is enough only for those that come after its own."""
+    async with Process.running(started()) as process:
+        match = process.matches.get(MATCH_ID)
+        await match.state()
+        await until(DEADLINE_NS, plus_seconds=-0.1)
+        in_time = match.enter(process.core.clock.arrival())
+        await until(DEADLINE_NS, plus_seconds=0.5)
+        match.lose(match.enter(process.core.clock.arrival()))
+        match.lose(in_time)
+        await asyncio.sleep(SOON_SECONDS)
+        assert isinstance(state_of(process).result, ev.MatchAborted)
+
+
 @pytest.mark.parametrize("sender", [Seat.ONE, Seat.TWO])
 @in_virtual_time
 async def test_a_command_after_the_deadline_is_refused_and_the_loss_is_the_deadlines(sender: Seat) -> None:

@@ -8,15 +8,18 @@ from dataclasses import replace
 import pytest
 
 from engine import events as ev
+from engine.commands import Command, Reveal, Start
 from engine.seats import Seat
 from engine.view import Audience
 from service import matches as matches_module
+from service.line import Done
+from service.match import Match
 from service.matches import CannotJoinError, NewMatch, invite_hash, token_hash
 from service.ports import StoreUnavailableError
-from service.writer import UnknownMatchError
+from service.writer import ClocksStandError, UnknownMatchError
 from tests.support.players import new_id
 from tests.support.ports import MemoryStore, Process
-from tests.support.virtual_matches import MATCH_ID, log_of, seated, settled, started, state_of
+from tests.support.virtual_matches import MATCH_ID, log_of, order, seated, settled, started, state_of
 from tests.support.virtual_time import in_virtual_time, settle
 
 NEW = NewMatch(
@@ -204,6 +207,25 @@ async def test_a_planned_stop_suspends_every_live_match_and_a_start_resumes_it()
 def state_of_store(store: MemoryStore) -> int | None:
     """When the match in this store is due."""
     return store.due[MATCH_ID][0]
+
+
+@in_virtual_time
+async def test_when_the_clocks_stand_for_a_stop_a_handover_starts_none() -> None:
+    """It had none to suspend; behind the closed door nobody could move."""
+    async with Process.running() as process:
+        match = process.matches.get((await process.matches.create(replace(NEW, shared_device=True))).match_id)
+        assert (await on_the_device(process, match, Start())).state.handover is not None
+        await process.matches.suspend()
+        with pytest.raises(ClocksStandError):
+            await on_the_device(process, match, Reveal())
+    async with Process.running(process.store) as process:
+        assert (await on_the_device(process, process.matches.get(match.match_id), Reveal())).state.decision is not None
+
+
+async def on_the_device(process: Process, match: Match, command: Command) -> Done:
+    """What becomes of a command of a shared device."""
+    sent = order(process, command, await match.state(), seat=Seat.ONE)._replace(seat=None, sender=Audience.DEVICE)
+    return await match.enter(sent.arrival, sent).done
 
 
 @in_virtual_time
