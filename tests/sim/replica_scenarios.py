@@ -84,6 +84,13 @@ def all_leave(stage: ReplicaStage) -> None:
         _at(stage, -800, partial(machine.restart, 3 * SECOND_NS))
 
 
+def handed_over_as_all_leave(stage: ReplicaStage) -> None:
+    """A shared device reveals a hand on a stream that listens on, when no other door is open."""
+    stage.turn.move_at(DUE_NS - 970 * MS_NS)  # and reveals half a second later
+    for machine in (stage.one, stage.two):
+        _at(stage, -900, partial(machine.restart, 3 * SECOND_NS))
+
+
 def all_leave_in_turn(stage: ReplicaStage) -> None:
     """The one that suspends the clocks still listens to a stream when the other one is gone."""
     _at(stage, -1_400, partial(stage.two.restart, 3 * SECOND_NS))
@@ -126,6 +133,13 @@ REPLICA_SCENARIOS = (
     ReplicaScenario("stream is left", stream_is_left, plays=True),
     ReplicaScenario("orphaned", orphaned, LOST, wish=POOR_OPPONENT, runs_until_ns=DUE_NS + 21 * SECOND_NS),
     ReplicaScenario("all leave", all_leave, LOST, runs_until_ns=DUE_NS + 4 * SECOND_NS),
+    ReplicaScenario(
+        "handed over as all leave",
+        handed_over_as_all_leave,
+        wish=Wish(due_in_ns=DUE_NS, shared_device=True),
+        runs_until_ns=DUE_NS + 4 * SECOND_NS,
+        plays=True,
+    ),
     ReplicaScenario("all leave in turn", all_leave_in_turn, LOST, runs_until_ns=DUE_NS + 5 * SECOND_NS, plays=True),
     ReplicaScenario("one comes as the last one leaves", one_comes_as_the_last_one_leaves, LOST),
     ReplicaScenario("clock is ahead", clock_is_ahead),

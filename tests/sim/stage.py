@@ -55,24 +55,25 @@ class Theatre:
         )
         self.match_id, self.tokens = prepared.match_id, prepared.tokens
         on_turn = prepared.state.turn or Seat.ONE
-        self.players = {
-            seat: Player(
-                doors[seat is not on_turn],
-                self.world.chance(seat.name),
-                seat.name.lower(),
+        names = {seat: "device" if wish.shared_device else seat.name.lower() for seat in Seat}
+        people = {
+            name: Player(
+                doors[name == names[on_turn.other] and not wish.shared_device],
+                self.world.chance(name.upper()),
+                name,
                 prepared.match_id,
                 CALM,
-                tokens=prepared.tokens[seat.name.lower()],
+                tokens=prepared.tokens[name],
                 temper=SILENT,
                 plays=plays,
                 fresh_tokens=False,
             )
-            for seat in Seat
+            for name in names.values()
         }
         token = prepared.tokens["spectator"][0]
         onlooker = Watcher(doors[1], self.world.chance("on"), "spectator", self.match_id, CALM, token=token)
-        self.watchers: list[Watcher] = [*self.players.values(), onlooker]
-        self.turn, self.other = self.players[on_turn], self.players[on_turn.other]
+        self.watchers: list[Watcher] = [*people.values(), onlooker]
+        self.turn, self.other = people[names[on_turn]], people[names[on_turn.other]]
 
     def play(self, until_ns: int) -> list[str]:
         """Let the script run, then be quiet, then judge. Returns what is violated."""
