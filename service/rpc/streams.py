@@ -180,11 +180,16 @@ class Pump:
 
         Whatever arrives on a stream that has ended nobody can read, be it in time or not.
         """
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + LISTENING_SECONDS
-        timer = loop.call_at(ends, watch.wake)
+        is_time_up = False
+
+        def end() -> None:
+            nonlocal is_time_up
+            is_time_up = True
+            watch.wake()
+
+        timer = asyncio.get_running_loop().call_later(LISTENING_SECONDS, end)
         try:
-            while not outbox.is_finished and loop.time() < ends:
+            while not (outbox.is_finished or is_time_up):
                 await watch.woken()
                 if watch.ending is not None:
                     raise watch.ending
