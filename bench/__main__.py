@@ -8,7 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from bench import clock_cost, engine_cost, grpc_cost, idle_cost, machine, metrics_cost, postgres_cost, secrecy_cost
+from bench import (
+    clock_cost,
+    engine_cost,
+    grpc_cost,
+    idle_cost,
+    machine,
+    metrics_cost,
+    postgres_cost,
+    reload_cost,
+    secrecy_cost,
+)
 from bench.report import Table
 
 Measure: TypeAlias = Callable[..., list[Table]]
@@ -20,6 +30,7 @@ SUITES: dict[str, Measure] = {
     "grpc": grpc_cost.measure,
     "idle": idle_cost.measure,
     "postgres": postgres_cost.measure,
+    "reload": reload_cost.measure,
 }
 
 

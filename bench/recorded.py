@@ -43,6 +43,12 @@ def recorded(choose: Chooser, commands: int) -> list[Turn]:
     return list(islice(turns, commands))
 
 
+def log_of(seed: int, choose: Chooser) -> list[tuple[ev.Step, MatchState]]:
+    """Every step of the match with this seed, and the state after it."""
+    turns = list(_match(seed, choose))
+    return [(_SEATED, turns[0].before), *((turn.step, turn.after) for turn in turns)]
+
+
 def _match(seed: int, choose: Chooser) -> Iterator[Turn]:
     chance, state, now_ns = random.Random(seed), advance(None, _SEATED), 0
     while state.result is None:
@@ -70,6 +76,13 @@ def choose_randomly(chance: random.Random, actions: tuple[LegalAction, ...]) -> 
 def choose_greedily(_: random.Random, actions: tuple[LegalAction, ...]) -> cmd.Command:
     """The play that is paid most; never a bid."""
     return max((action for action in actions if isinstance(action, LegalCommand)), key=_paid_points).command
+
+
+def choose_cheaply(chance: random.Random, actions: tuple[LegalAction, ...]) -> cmd.Command:
+    """One of the plays that are paid least; never a bid: matches that may pass 8,000 versions."""
+    ready = [action for action in actions if isinstance(action, LegalCommand)]
+    least = min(map(_paid_points, ready))
+    return chance.choice([action for action in ready if _paid_points(action) == least]).command
 
 
 def _paid_points(action: LegalCommand) -> int:

@@ -32,7 +32,7 @@ def found(event: ev.MatchCreated) -> MatchState:
     """The state before version 1: nobody seated, 150 points and a full bank each (points.start, clock.bank)."""
     return MatchState(
         version=0,
-        options=Options(event.shared_device, event.start_timeout_ns, event.continue_timeout_ns),
+        options=Options(event.shared_device, event.start_timeout_ns, event.continue_timeout_ns, event.at_ns),
         phase=Phase.NOT_STARTED,
         display_names=NOBODY_SEATED,
         balances=PerSeat(STARTING_POINTS, STARTING_POINTS),

@@ -43,11 +43,12 @@ class OpeningPrivilege(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was agreed when the match was created."""
+    """What was agreed when the match was created, and when that was."""
 
     shared_device: bool
     start_timeout_ns: int
     continue_timeout_ns: int
+    created_at_ns: int
 
 
 class Round(NamedTuple):

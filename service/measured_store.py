@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from engine.events import Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.metrics.store import Operation, StoreMetrics, StoreOutcome
 from service.ports import (
@@ -24,6 +25,7 @@ from service.ports import (
     SeatRequest,
     Store,
     StoreUnavailableError,
+    UnknownFormatError,
     UnknownTokenError,
     VersionConflictError,
 )
@@ -39,6 +41,8 @@ def outcome_of(error: BaseException) -> StoreOutcome:
         return StoreOutcome.UNAVAILABLE
     if isinstance(error, _CONFLICTS):
         return StoreOutcome.CONFLICT
+    if isinstance(error, UnknownFormatError):  # an upgrade, no trouble
+        return StoreOutcome.OK
     return StoreOutcome.CANCELLED if isinstance(error, asyncio.CancelledError) else StoreOutcome.ERROR
 
 
@@ -57,6 +61,10 @@ class MeasuredStore(Store):
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         """Measured."""
         return await self._measured(Operation.STEPS, self._store.steps(match_id, after_version))
+
+    async def snapshot(self, match_id: str) -> MatchState | None:
+        """Measured."""
+        return await self._measured(Operation.SNAPSHOT, self._store.snapshot(match_id))
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         """Measured."""

@@ -15,6 +15,7 @@ from engine.events import Step
 from engine.faults import Fault
 from engine.refusals import Refusal
 from engine.seats import PerSeat
+from engine.state import MatchState
 from engine.view import Audience
 
 STEPS_A_PAGE: Final = 256
@@ -35,6 +36,10 @@ class StoreOpenError(RuntimeError):
 
 class DamagedError(Exception):
     """What is stored is damaged, cannot be opened with the key, or is from a newer version."""
+
+
+class UnknownFormatError(DamagedError):
+    """What is stored is in the format of another version of the service."""
 
 
 class OvertakenError(Exception):
@@ -125,7 +130,7 @@ class Append(NamedTuple):
 
     With `events` the version rises by one; without, only the records are written. `due_ns` and `live` describe the
     match after the change. `invite_hash` is given once, with the first step of a match that can be joined. `deal`
-    replaces the secrets of the match.
+    replaces the secrets of the match, `snapshot`, the state after the change, the last one.
     """
 
     match_id: str
@@ -138,6 +143,7 @@ class Append(NamedTuple):
     seat_request: SeatRequest | None = None
     invite_hash: bytes | None = None
     deal: DealSecrets | None = None
+    snapshot: MatchState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +221,12 @@ class Store(Protocol):
         """A page of the log: the steps of versions after_version + 1 and on, in order, `STEPS_A_PAGE` of them at most.
 
         Empty when there are none. `service.paging` reads page after page.
+        """
+
+    async def snapshot(self, match_id: str) -> MatchState | None:
+        """The snapshot of a match that was appended last: what its log folds to up to that version.
+
+        A cache: the log alone counts. Raises DamagedError or UnknownFormatError.
         """
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:

@@ -25,7 +25,7 @@ from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
 from service.metrics import Metrics
 from service.metrics.timing import Instants
-from service.paging import pages
+from service.past import Past
 from service.ports import (
     Append,
     Bus,
@@ -96,6 +96,7 @@ class MatchWriter:
         """How often the cached state was doubted, and how many of these a look into the store has settled."""
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
         self._late_turns = LateTurns(match_id, services.clock, services.ledger)
+        self._past = Past(match_id, services.store)
         self._loading = asyncio.Lock()
         self._is_known = False
         self._unproven: Ticket | None = None
@@ -196,12 +197,7 @@ class MatchWriter:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
         state, doubts = self._state, self._doubts
         version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
-        first: Step = ()
-        async for page in pages(self._services.store, self._match_id, version):
-            first = first or page[0]
-            for step in page:
-                state = advance(state, step)
-                self.recent.add(state.version, step)
+        state, first, folded = await self._past.read(state, self.recent)
         if state is None:
             self._end_doubt()
             raise UnknownMatchError
@@ -213,7 +209,7 @@ class MatchWriter:
             self._late_turns.found(first, began_ns)
         if self._state is None or self._state.version < state.version:
             self._state = state
-            self._services.metrics.game.loaded(self._match_id, first, state.version - version, state)
+            self._services.metrics.game.loaded(self._match_id, folded, state)
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
@@ -312,6 +308,7 @@ class MatchWriter:
                 credentials=(joining.credential,) if joining and joining.credential else (),
                 seat_request=joining.seat_request if joining else None,
                 deal=opened,
+                snapshot=self._past.snapshot(step, after),
             ),
         )
         self._stored_ns = self._services.clock.now_ns()
@@ -327,6 +324,7 @@ class MatchWriter:
             self._state = after
         self._moved = after.version, self._stored_ns
         self.recent.add(after.version, step)
+        self._past.stored(step, after)
         self._services.metrics.game.stored(self._match_id, step, after)
         self._late_turns.stored(step)
         if after.result is not None:

@@ -84,8 +84,8 @@ class GameMetrics:
         self._replayed = Counters(
             registry, "specbid_replayed_versions", "Versions folded again because a match was not in memory."
         ).child()
-        self._places: dict[str, tuple[Phase | None, int]] = {}
-        """Of each live match its phase, None while it is unread, and when it was created."""
+        self._places: dict[str, Phase | None] = {}
+        """Of each live match its phase, None while it is unread."""
 
     def decided(self, command: cmd.Command, refusal: Refusal | None) -> None:
         """A command was decided and its outcome stored."""
@@ -102,15 +102,13 @@ class GameMetrics:
     def recovered(self, match_ids: Iterable[str]) -> None:
         """These matches are live, as a process finds when it starts."""
         for match_id in match_ids:
-            self._place(match_id, None, 0)
+            self._place(match_id, None)
         self._recovered.set(len(self._places))
 
-    def loaded(self, match_id: str, first: ev.Step, versions: int, state: MatchState) -> None:
-        """So many versions of a match were read up to this state, from this step on: its first one or one not known."""
+    def loaded(self, match_id: str, versions: int, state: MatchState) -> None:
+        """So many versions of a match were folded up to this state."""
         self._replayed.add(versions)
-        created = [event.at_ns for event in first if isinstance(event, ev.MatchCreated)]
-        known = self._places.get(match_id, (None, 0))[1]
-        self._place(match_id, state.phase, created[0] if created else known)
+        self._place(match_id, state.phase)
 
     def stored(self, match_id: str, step: ev.Step, state: MatchState) -> None:
         """A step was stored and brought the match to this state."""
@@ -118,30 +116,27 @@ class GameMetrics:
             match event:
                 case ev.MatchCreated():
                     self._created.inc()
-                    self._place(match_id, state.phase, event.at_ns)
+                    self._place(match_id, state.phase)
                 case ev.RoundDominoed():
                     self._dominoed.inc()
                 case ev.RoundBlocked():
                     self._blocked.inc()
                 case ev.MatchWon() | ev.MatchAborted():
                     self._finished[event.reason].inc()
-                    if match_id in self._places:
-                        self._duration.observe_ns(event.at_ns - self._places[match_id][1])
+                    self._duration.observe_ns(event.at_ns - state.options.created_at_ns)
                 case _:
                     pass
         if match_id not in self._places:
             return  # a read of its end was faster
-        phase, created_ns = self._places[match_id]
-        if phase is not state.phase:
-            self._place(match_id, state.phase, created_ns)
+        if self._places[match_id] is not state.phase:
+            self._place(match_id, state.phase)
 
-    def _place(self, match_id: str, phase: Phase | None, created_ns: int) -> None:
+    def _place(self, match_id: str, phase: Phase | None) -> None:
         """The match stands here now and nowhere else."""
-        before = self._places.pop(match_id, None)
-        if before is not None:
-            self._gauge(before[0]).dec()
+        if match_id in self._places:
+            self._gauge(self._places.pop(match_id)).dec()
         if phase is not Phase.OVER:
-            self._places[match_id] = phase, created_ns
+            self._places[match_id] = phase
             self._gauge(phase).inc()
 
     def _gauge(self, phase: Phase | None) -> Gauge:

@@ -16,6 +16,7 @@ class Operation(Enum):
 
     APPEND = "append"
     STEPS = "steps"
+    SNAPSHOT = "snapshot"
     COMMAND = "command"
     CREDENTIAL = "credential"
     GOOD_TOKENS = "good_tokens"

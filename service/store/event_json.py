@@ -5,7 +5,7 @@ A step is an array of objects; `t` says which event. A tile is `"2-3"`, a hand i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from engine import events
 from engine.clock import Arrival, Decision, Verdict
@@ -32,6 +32,8 @@ from service.store.json_forms import (
     read,
     read_text,
 )
+
+T = TypeVar("T")
 
 SEAT: Final = named({Seat.ONE: 1, Seat.TWO: 2})
 _AUDIENCES: Final = {
@@ -111,10 +113,15 @@ def _figure(raw: Json) -> tuple[str, int]:
     return TEXT.decode(name), NUMBER.decode(number)
 
 
+def per_seat(kind: Kind[T]) -> Kind[PerSeat[T]]:
+    """A value for each seat."""
+    return Form[PerSeat[T]](PerSeat, one=Field("1", kind), two=Field("2", kind)).kind
+
+
 HAND: Final = Kind(_hand_text, _hand)
 BYTES: Final = Kind(_hex, _bytes)
 FIGURE: Final = Kind(_figure_pair, _figure)
-HANDS: Final = Form[PerSeat[tuple[Tile, ...]]](PerSeat, one=Field("1", HAND), two=Field("2", HAND)).kind
+HANDS: Final = per_seat(HAND)
 TRANSFER: Final = Form(
     Transfer, payer=Field("payer", SEAT), earned=Field("earned", NUMBER), paid=Field("paid", NUMBER)
 ).kind

@@ -24,6 +24,7 @@ from service.store.postgres_link import OWN_FAULT, Connection, Link
 from service.store.rows import command_row, credential_row, deal_row, ended_at_ns
 from service.store.sealed_steps import sealed_step_text
 from service.store.sealing import Seal
+from service.store.snapshot_rows import snapshot_row
 
 SETTLE_SECONDS: Final = 2.0
 """How long a change is tried again because its match is locked, or because the connection was lost under it."""
@@ -190,7 +191,9 @@ class Appender:
 
 
 def _only_moves(change: Append) -> bool:
-    return bool(change.expected_version) and not (change.credentials or change.seat_request or change.deal)
+    return bool(change.expected_version) and not (
+        change.credentials or change.seat_request or change.deal or change.snapshot
+    )
 
 
 def _row(number: int, change: Append, seal: Seal) -> tuple[object, ...]:
@@ -206,7 +209,8 @@ def _also(change: Append, seal: Seal) -> tuple[object, ...]:
     request = change.seat_request
     asked = (None, None) if request is None else (request.request_id, audience_text(request.audience))
     deal = (None,) * 4 if change.deal is None else deal_row(change.match_id, change.deal, seal)[1:]
-    return change.invite_hash, *asked, *deal
+    kept = (None,) * 2 if change.snapshot is None else snapshot_row(change.match_id, change.snapshot, seal)[2:]
+    return change.invite_hash, *asked, *deal, *kept
 
 
 def _token_columns(changes: Sequence[Append]) -> Sequence[tuple[object, ...]]:

@@ -43,6 +43,8 @@ ALSO: Final = (
     ("secret", "bytea"),
     ("entropy_one", "bytea"),
     ("entropy_two", "bytea"),
+    ("snapshot_format", "int4"),
+    ("snapshot", "bytea"),
 )
 """Columns of changes that do more than move a match by a command."""
 CREDENTIALS: Final = (("number", "int4"), ("token_hash", "bytea"), ("audience", "text"), ("subject", "text"))
@@ -108,6 +110,11 @@ made AS (
     INSERT INTO deals (match_id, rules_hash, secret, entropy_one, entropy_two)
     SELECT match_id, rules_hash, secret, entropy_one, entropy_two FROM stood WHERE rules_hash IS NOT NULL
     ON CONFLICT (match_id) DO UPDATE SET entropy_one = excluded.entropy_one, entropy_two = excluded.entropy_two
+), kept AS (
+    INSERT INTO snapshots (match_id, version, format, state)
+    SELECT match_id, expected + 1, snapshot_format, snapshot FROM stood WHERE snapshot IS NOT NULL
+    ON CONFLICT (match_id) DO UPDATE
+    SET version = excluded.version, format = excluded.format, state = excluded.state
 )
 SELECT number FROM stood
 """

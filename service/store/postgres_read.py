@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from engine.events import Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.ports import CommandRecord, Credential, DealSecrets, DueMatch, SeatRequest
 from service.store.event_json import audience_of, audience_text
@@ -12,6 +13,7 @@ from service.store.postgres_link import Connection
 from service.store.rows import MOST_OVERDUE, command_of, deal_of
 from service.store.sealed_steps import sealed_step_of
 from service.store.sealing import Seal
+from service.store.snapshot_rows import snapshot_of
 
 
 async def steps(
@@ -21,6 +23,13 @@ async def steps(
     query = "SELECT version, events FROM steps WHERE match_id = $1 AND version > $2 ORDER BY version LIMIT $3"
     rows = await connection.fetch(query, match_id, after_version, at_most)
     return [sealed_step_of(text, seal, f"{match_id}/{version}") for version, text in rows]
+
+
+async def snapshot(connection: Connection, seal: Seal, match_id: str) -> MatchState | None:
+    """The last snapshot of a match."""
+    query = "SELECT match_id, version, format, state FROM snapshots WHERE match_id = $1"
+    row = await connection.fetchrow(query, match_id)
+    return None if row is None else snapshot_of(tuple(row), seal)
 
 
 async def command(connection: Connection, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:

@@ -37,6 +37,7 @@ async def reseal(dsn: Secret[str], *, key_path: Path) -> int:
             async with connection.transaction():
                 await _require_all(connection, seal, key_path)
                 rows = await _steps(connection, seal) + await _deals(connection, seal)
+                await connection.execute("DELETE FROM snapshots")  # the next ones are under the new key
                 await connection.execute(KEEP, KEY_IDS, seal.key_id)
                 return rows
         finally:

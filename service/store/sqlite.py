@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from engine.events import Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.ports import (
     STEPS_A_PAGE,
@@ -126,6 +127,10 @@ class SqliteStore:
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         """A page of the log, as the port says."""
         return await self._read(sqlite_read.steps, self._seal, match_id, after_version, STEPS_A_PAGE)
+
+    async def snapshot(self, match_id: str) -> MatchState | None:
+        """The last snapshot of a match, as the port says."""
+        return await self._read(sqlite_read.snapshot, self._seal, match_id)
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         """The stored outcome of a command."""

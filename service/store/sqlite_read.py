@@ -8,6 +8,7 @@ from sqlite3 import Connection, Error
 from typing import Concatenate, ParamSpec, TypeVar
 
 from engine.events import Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.ports import (
     CommandRecord,
@@ -22,6 +23,7 @@ from service.store.event_json import audience_of, audience_text
 from service.store.rows import MOST_OVERDUE, command_of, deal_of, fault_of
 from service.store.sealed_steps import sealed_step_of
 from service.store.sealing import Seal
+from service.store.snapshot_rows import snapshot_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,6 +63,13 @@ def steps(
     limit = NO_LIMIT if at_most is None else at_most
     rows = connection.execute(query, (match_id, after_version, limit)).fetchall()
     return [sealed_step_of(text, seal, f"{match_id}/{version}") for version, text in rows]
+
+
+def snapshot(connection: Connection, seal: Seal, match_id: str) -> MatchState | None:
+    """The last snapshot of a match."""
+    query = "SELECT match_id, version, format, state FROM snapshots WHERE match_id = ?"
+    found = connection.execute(query, (match_id,)).fetchall()
+    return snapshot_of(found[0], seal) if found else None
 
 
 def command(connection: Connection, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:

@@ -18,6 +18,7 @@ def reseal(connection: Connection, seal: Seal, key: str) -> int:
     connection.execute("BEGIN IMMEDIATE")
     matches = [match_id for (match_id,) in connection.execute("SELECT match_id FROM matches").fetchall()]
     rows = sum(_steps(connection, seal, match_id) + _deal(connection, seal, match_id) for match_id in matches)
+    connection.execute("DELETE FROM snapshots")  # the next ones are under the new key
     connection.execute("UPDATE meta SET value = ? WHERE key = ?", (seal.key_id, key))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -21,6 +21,7 @@ from service.store.event_json import audience_text
 from service.store.rows import command_row, credential_row, deal_row, ended_at_ns, fault_row
 from service.store.sealed_steps import sealed_step_text
 from service.store.sealing import Seal
+from service.store.snapshot_rows import snapshot_row
 
 Statement: TypeAlias = tuple[str, tuple[object, ...]]
 
@@ -36,6 +37,10 @@ _CREDENTIAL_AGAIN: Final = f"{_CREDENTIAL} ON CONFLICT (token_hash) DO UPDATE SE
 _DEAL: Final = (
     "INSERT INTO deals VALUES (?, ?, ?, ?, ?) ON CONFLICT (match_id) DO UPDATE "
     "SET entropy_one = excluded.entropy_one, entropy_two = excluded.entropy_two"
+)
+_SNAPSHOT: Final = (
+    "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT (match_id) DO UPDATE "
+    "SET version = excluded.version, format = excluded.format, state = excluded.state"
 )
 _SEAT_REQUEST: Final = "INSERT INTO seat_requests VALUES (?, ?, ?)"
 _META: Final = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -107,6 +112,8 @@ def _statements(change: Append, seal: Seal) -> Iterator[Statement]:
         yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
     if (deal := change.deal) is not None:
         yield _DEAL, deal_row(match_id, deal, seal)
+    if change.snapshot is not None:
+        yield _SNAPSHOT, snapshot_row(match_id, change.snapshot, seal)
 
 
 class _NotCarriedOutError(Exception):

@@ -92,8 +92,14 @@ async def test_sealing_anew_retires_the_old_key(shared: Cluster) -> None:
         shared.key_file.write_bytes(new + b"\n" + old)
         assert_sentence(await admin(shared, "reseal"), 2, "replicas serve this database (1): stop them first.")
         await replica.server.stop()
+    async with connected(shared.dsn.reveal()) as connection:
+        await connection.execute(
+            "INSERT INTO snapshots VALUES ($1, 1, 1, 'sealed with the old key')", table.one.match_id
+        )
     resealed = await admin(shared, "reseal")
     assert re.match(r"\d+ rows are sealed with the first key now", resealed.output)
+    async with connected(shared.dsn.reveal()) as connection:
+        assert await connection.fetch("TABLE snapshots") == []
     shared.key_file.write_bytes(new)
     assert (await admin(shared, "store", "check")).output == "1 matches, no problem\n"
     async with shared.replica() as replica:

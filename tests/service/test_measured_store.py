@@ -13,6 +13,7 @@ from service.metrics.store import Operation, StoreOutcome
 from service.ports import (
     Append,
     Credential,
+    DamagedError,
     DuplicateCommandError,
     DuplicateRequestError,
     Heartbeat,
@@ -20,11 +21,13 @@ from service.ports import (
     Peer,
     Store,
     StoreUnavailableError,
+    UnknownFormatError,
     UnknownTokenError,
     VersionConflictError,
 )
 from tests.support.ports import MemoryStore, virtual_service_ns
 from tests.support.server import sample_of
+from tests.support.store import state_at
 from tests.support.virtual_matches import MATCH_ID, seated
 from tests.support.virtual_time import in_virtual_time
 
@@ -32,6 +35,7 @@ CREDENTIAL = Credential(b"h", MATCH_ID, Audience.SEAT_ONE)
 CALLS: dict[Operation, Callable[[Store], Awaitable[object]]] = {
     Operation.APPEND: lambda store: store.append(Append(MATCH_ID, 1, (), None, live=True)),
     Operation.STEPS: lambda store: store.steps(MATCH_ID, 0),
+    Operation.SNAPSHOT: lambda store: store.snapshot(MATCH_ID),
     Operation.COMMAND: lambda store: store.command(MATCH_ID, Audience.SEAT_ONE, "c"),
     Operation.CREDENTIAL: lambda store: store.credential(b"h"),
     Operation.GOOD_TOKENS: lambda store: store.good_tokens([b"h"]),
@@ -68,8 +72,8 @@ class SlowStore(MemoryStore):
 
 
 def with_a_token() -> SlowStore:
-    """A store with a match and a token."""
-    return SlowStore(**vars(seated()) | {"credentials": {b"h": CREDENTIAL}})
+    """A store with a match, a token and a snapshot."""
+    return SlowStore(**vars(seated()) | {"credentials": {b"h": CREDENTIAL}, "snapshots": {MATCH_ID: state_at(1)}})
 
 
 @pytest.mark.parametrize("operation", Operation)
@@ -107,6 +111,8 @@ async def test_an_operation_answers_as_the_store_does_and_is_measured(operation:
         (DuplicateRequestError(), StoreOutcome.CONFLICT),
         (UnknownTokenError(), StoreOutcome.CONFLICT),
         (asyncio.CancelledError(), StoreOutcome.CANCELLED),
+        (UnknownFormatError(), StoreOutcome.OK),
+        (DamagedError(), StoreOutcome.ERROR),
         (ValueError(), StoreOutcome.ERROR),
     ],
 )

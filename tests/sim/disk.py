@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from engine.events import MatchAborted, MatchWon, Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.ports import (
     Append,
@@ -73,6 +74,7 @@ class Disk:
     requests: dict[str, SeatRequest] = field(default_factory=dict)
     invites: dict[bytes, str] = field(default_factory=dict)
     deals: dict[str, DealSecrets] = field(default_factory=dict)
+    snapshots: dict[str, MatchState] = field(default_factory=dict)
     ledger: list[LedgerRow] = field(default_factory=list)
     noted: list[Noted] = field(default_factory=list)
     """For each of these rows."""
@@ -164,6 +166,8 @@ class Disk:
             self.invites[change.invite_hash] = match_id
         if change.deal is not None:
             self.deals[match_id] = change.deal
+        if change.snapshot is not None:
+            self.snapshots[match_id] = change.snapshot
 
 
 def _key(change: Append, author: int) -> ChangeKey:

@@ -19,6 +19,8 @@ def note_logs(truth: Truth) -> structlog.typing.Processor:
         truth.world.note(f"log {fields['event']} {shown} {type(error).__name__ if error else ''}")
         if error is not None and not isinstance(error, StoreUnavailableError):
             truth.violated("no mistake of ours", f"{fields['event']}: {error!r}")
+        if fields["event"] == "snapshot_passed_over":
+            truth.violated("every snapshot is of use", fields["problem"])
         raise structlog.DropEvent
 
     return note

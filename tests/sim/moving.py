@@ -26,6 +26,7 @@ _COMPARES, _KNOWS, _FENCES, _REMEMBERS = (
     "FROM replicas WHERE replica_id = $1 AND epoch = $2 AND state IN",
     "FROM seat_requests AS r",
 )
+_KEEPS: Final = "INSERT INTO snapshots"
 CONDITIONS: Final = (_COMPARES, _KNOWS, _FENCES, _REMEMBERS)
 """The pieces by which the statement takes care of something."""
 
@@ -75,6 +76,9 @@ class Move:
                 done.append(Row(number=row["number"]))
                 if row["events"] is not None:
                     self.tables.texts[change.match_id, change.expected_version + 1] = row["events"]
+                if row.get("snapshot") is not None and _KEEPS in self.text:
+                    place = change.match_id, change.expected_version + 1
+                    self.tables.snapshots[place] = (*place, row["snapshot_format"], row["snapshot"])
         return done
 
     def end(self) -> None:

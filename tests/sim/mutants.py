@@ -194,6 +194,12 @@ WRITES = (
         "        self._publish(state)  # what is there after a write whose answer was lost may be\n",
         "",
     ),
+    _mutant(
+        "a step that is in the snapshot folded again",
+        "service/past.py",
+        "                if version > begins:\n",
+        "                if version >= begins:\n",
+    ),
 )
 
 FAULT_LEDGER = (

@@ -5,9 +5,11 @@ A decision may have begun some seconds before the world, so that a deadline come
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
+from unittest.mock import patch
 
 from engine import commands as cmd
 from engine import events as ev
@@ -19,6 +21,7 @@ from engine.seats import SEATS, Seat
 from engine.state import MatchState, Phase, acting_seat
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
+from service import past
 from service.matches import token_hash
 from service.ports import Append, Credential, DealSecrets
 from tests.sim.disk import Disk
@@ -66,7 +69,8 @@ def prepare(disk: Disk, chance: Random, match_id: str, wish: Wish, now_ns: int) 
     state: MatchState | None = None
     for version, step in enumerate(moved):
         state = advance(state, step)
-        disk.write(Append(match_id, version, step, state.due_ns, live=True))
+        kept = state if version == len(moved) // 2 else None
+        disk.write(Append(match_id, version, step, state.due_ns, live=True, snapshot=kept))
     assert state is not None
     prepared = Prepared(match_id, state)
     holders = (Audience.DEVICE,) if wish.shared_device else (Audience.SEAT_ONE, Audience.SEAT_TWO)
@@ -85,6 +89,11 @@ HOLDERS = {
     Audience.SPECTATOR: "spectator",
 }
 AUDIENCES = {holder: audience for audience, holder in HOLDERS.items()}
+
+
+def often_kept() -> AbstractContextManager[object]:
+    """Matches here are short: they get a snapshot with nearly every round."""
+    return patch.object(past, "SNAPSHOT_VERSIONS", 8)
 
 
 class _Play:

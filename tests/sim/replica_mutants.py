@@ -152,6 +152,12 @@ WRITES = (
         "                self.forget()  # decide again on the newer state, with the same stamp",
         "                return Done(await self.state(), None)",
     ),
+    _mutant(
+        "a snapshot of the version before",
+        WRITER,
+        "snapshot=self._past.snapshot(step, after),",
+        "snapshot=self._past.snapshot(step, after) and state,",
+    ),
 )
 
 STOPS = (

@@ -22,7 +22,7 @@ from tests.sim.hostile import Hostile, Stranger
 from tests.sim.logs import note_logs
 from tests.sim.machine import LoneMachine
 from tests.sim.player import Player, Temper
-from tests.sim.prepared import Prepared, Wish, prepare
+from tests.sim.prepared import Prepared, Wish, often_kept, prepare
 from tests.sim.replica_troubles import ReplicaTroubles
 from tests.sim.troubles import MachineTroubles, Troubles
 from tests.sim.truth import AMONG_REPLICAS, Truth
@@ -116,7 +116,8 @@ class Simulation:
         configuration = structlog.get_config()
         structlog.configure(processors=[note_logs(self.truth)])
         try:
-            with self.machine.server.in_place_of_asyncpg() if isinstance(self.machine, Cluster) else nullcontext():
+            server = self.machine.server.in_place_of_asyncpg() if isinstance(self.machine, Cluster) else nullcontext()
+            with often_kept(), server:
                 self._play()
         finally:
             self.machine.end()

@@ -15,7 +15,7 @@ from tests.sim.cluster import Cluster
 from tests.sim.logs import note_logs
 from tests.sim.machine import LoneMachine, WayIn
 from tests.sim.player import Player, Temper
-from tests.sim.prepared import Wish, prepare
+from tests.sim.prepared import Wish, often_kept, prepare
 from tests.sim.replica_troubles import ReplicaTroubles
 from tests.sim.troubles import MachineTroubles, Troubles
 from tests.sim.truth import AMONG_REPLICAS, Truth
@@ -80,7 +80,8 @@ class Theatre:
         configuration = structlog.get_config()
         structlog.configure(processors=[note_logs(self.truth)])
         try:
-            with self.machine.server.in_place_of_asyncpg() if isinstance(self.machine, Cluster) else nullcontext():
+            server = self.machine.server.in_place_of_asyncpg() if isinstance(self.machine, Cluster) else nullcontext()
+            with often_kept(), server:
                 self._play(until_ns)
             audit(self.truth, self.machine.disk, self.watchers, only_clients=not self.truth.faults)
         finally:

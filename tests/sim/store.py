@@ -10,6 +10,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from engine.events import Step
+from engine.state import MatchState
 from engine.view import Audience
 from service.ports import (
     STEPS_A_PAGE,
@@ -121,6 +122,9 @@ class SimStore:
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         upto = after_version + STEPS_A_PAGE
         return await self._read(lambda: self._disk.logs.get(match_id, [])[after_version:upto])
+
+    async def snapshot(self, match_id: str) -> MatchState | None:
+        return await self._read(lambda: self._disk.snapshots.get(match_id))
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         return await self._read(lambda: self._disk.commands.get((match_id, sender, command_id)))

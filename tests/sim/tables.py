@@ -17,6 +17,7 @@ from service.store.event_json import audience_of, audience_text
 from service.store.rows import command_row, deal_row, fault_of, fault_row
 from service.store.sealed_steps import sealed_step_text
 from service.store.sealing import Seal
+from service.store.snapshot_rows import SnapshotRow, snapshot_row
 from tests.sim.disk import Disk, Replacement
 from tests.sim.world import SECOND_NS
 
@@ -75,6 +76,8 @@ class Tables:
     """Who added each row of the ledger."""
     texts: dict[tuple[str, int], str] = field(default_factory=dict)
     """Steps as they are stored, by match and version."""
+    snapshots: dict[tuple[str, int], SnapshotRow] = field(default_factory=dict)
+    """As they are stored, by match and version; the last one of a match counts."""
 
     def version(self, match_id: str) -> int:
         """At which version a match is; 0 when there is none."""
@@ -123,6 +126,15 @@ def _steps(tables: Tables, _: str, args: Arguments) -> list[Row]:
     match_id, after, at_most = args
     versions = range(after + 1, min(after + at_most, tables.version(match_id)) + 1)
     return [Row(version=version, events=tables.step_text(match_id, version)) for version in versions]
+
+
+def _snapshot(tables: Tables, _: str, args: Arguments) -> list[Row]:
+    (match_id,) = args
+    rows = [row for (of_match, _), row in tables.snapshots.items() if of_match == match_id]
+    if not rows and (prepared := tables.disk.snapshots.get(match_id)) is not None:
+        rows = [snapshot_row(match_id, prepared, SEAL)]
+    names = ("match_id", "version", "format", "state")
+    return [Row(**dict(zip(names, row, strict=True))) for row in rows[-1:]]
 
 
 def _command(tables: Tables, _: str, args: Arguments) -> list[Row]:
@@ -276,6 +288,7 @@ def _nothing(_: Tables, __: str, ___: Arguments) -> list[Row]:
 
 _READS: Final[dict[str, Answer]] = {
     "SELECT version, events FROM steps": _steps,
+    "state FROM snapshots": _snapshot,
     "refusal, receipt FROM commands": _command,
     "FROM credentials JOIN matches": _credential,
     "FROM credentials WHERE token_hash = ANY": _good_tokens,

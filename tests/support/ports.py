@@ -10,6 +10,7 @@ from random import Random
 
 from engine.clock import Arrival
 from engine.events import Step
+from engine.state import MatchState
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
 from service.core import Core
@@ -109,6 +110,7 @@ class MemoryStore:
     requests: dict[str, SeatRequest] = field(default_factory=dict)
     invites: dict[bytes, str] = field(default_factory=dict)
     deals: dict[str, DealSecrets] = field(default_factory=dict)
+    snapshots: dict[str, MatchState] = field(default_factory=dict)
     beats: list[Heartbeat] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)
     is_down: bool = False
@@ -127,6 +129,10 @@ class MemoryStore:
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         self._require()
         return self.logs.get(match_id, [])[after_version : after_version + STEPS_A_PAGE]
+
+    async def snapshot(self, match_id: str) -> MatchState | None:
+        self._require()
+        return self.snapshots.get(match_id)
 
     async def command(self, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
         self._require()
@@ -233,6 +239,8 @@ class MemoryStore:
             self.invites[change.invite_hash] = change.match_id
         if change.deal is not None:
             self.deals[change.match_id] = change.deal
+        if change.snapshot is not None:
+            self.snapshots[change.match_id] = change.snapshot
 
 
 @dataclass

@@ -5,12 +5,15 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from engine.clock import Arrival, Decision, Verdict
-from engine.events import ClockStarted, ClockStopped, MatchCreated, Step, TilePlayed
+from engine.deal import deal
+from engine.events import ClockStarted, ClockStopped, MatchCreated, RoundDealt, Step, TilePlayed
+from engine.evolve import advance
 from engine.layout import End
 from engine.refusals import Refusal, RefusalReason
 from engine.scoring import Transfer
 from engine.seats import Seat
-from engine.tiles import Tile
+from engine.state import MatchState
+from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
 from service.ports import Append, CommandRecord, Credential, Receipt, SeatRequest, Store
 
@@ -40,6 +43,16 @@ def turn(version: int) -> Step:
         TilePlayed(Seat.ONE, Tile(2, 3), End.WEST, 15, Transfer(Seat.TWO, 15, 15)),
         ClockStarted(Seat.TWO, NOON_NS + version),
     )
+
+
+def state_at(version: int) -> MatchState:
+    """A state that hides something, different for every version."""
+    dealt = deal(DOUBLE_SIX)
+    step: Step = (
+        RoundDealt(1, dealt.hands, dealt.boneyard, Seat.TWO, None, Tile(2, 2)),
+        ClockStarted(Seat.TWO, NOON_NS),
+    )
+    return advance(None, (*CREATED, *step))._replace(version=version)
 
 
 def creation(

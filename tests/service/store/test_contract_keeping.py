@@ -29,6 +29,7 @@ from tests.support.store import (
     move,
     outcome,
     refused,
+    state_at,
     together,
     turn,
 )
@@ -105,6 +106,44 @@ async def test_the_secrets_of_a_deal_are_kept_and_replaced_with_a_step(store: St
     assert await store.deal_secrets("m") == opened
     assert "ssss" not in repr(opened)
     assert "1111" not in repr(opened)
+
+
+async def test_the_last_snapshot_is_kept_with_the_step_that_led_to_it(open_store: OpenStore) -> None:
+    """All or nothing; in the place of the one before; a match may have none."""
+    store = await open_store()
+    for match_id in ("m", "n"):
+        await store.append(creation(match_id))
+    assert await store.snapshot("m") is None
+    await store.append(move("m", 1)._replace(snapshot=state_at(2)))
+    assert await store.snapshot("m") == state_at(2)
+    for late in (move("m", 1), move("m", 7)):
+        with pytest.raises(VersionConflictError):
+            await store.append(late._replace(snapshot=state_at(late.expected_version + 1)))
+    assert await store.snapshot("m") == state_at(2)
+    await store.append(move("m", 2)._replace(snapshot=state_at(3)))
+    await store.append(move("m", 3, record=outcome("c")))
+    assert await store.snapshot("m") == state_at(3)
+    assert await store.snapshot("n") is None
+    assert await store.snapshot("unknown") is None
+    await store.close()
+    store = await open_store()
+    assert await store.snapshot("m") == state_at(3)
+    assert await store.steps("m") == [CREATED, turn(2), turn(3), turn(4)]
+
+
+async def test_snapshots_share_a_commit_with_other_changes(store: Store) -> None:
+    """One that conflicts leaves the others standing."""
+    for number in range(20):
+        await store.append(creation(f"m{number}"))
+    changes = [
+        move(f"m{number}", 1 + (number == 7), record=outcome("c"))._replace(
+            snapshot=None if number % 3 else state_at(2 + (number == 7))
+        )
+        for number in range(20)
+    ]
+    assert await together(store, changes) == [VersionConflictError if number == 7 else None for number in range(20)]
+    kept = [number for number in range(20) if await store.snapshot(f"m{number}") is not None]
+    assert kept == [number for number in range(20) if number % 3 == 0]
 
 
 async def test_live_matches_come_earliest_due_first(store: Store) -> None:

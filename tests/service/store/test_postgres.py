@@ -11,6 +11,7 @@ from engine.seats import PerSeat, Seat
 from engine.tiles import DOUBLE_SIX, Tile
 from engine.view import Audience
 from service.ports import (
+    DamagedError,
     DealSecrets,
     DuplicateCommandError,
     Heartbeat,
@@ -22,7 +23,7 @@ from service.store.postgres import PostgresStore
 from tests.service.store.conftest import SEAL, OpenReplica
 from tests.support.postgres import PostgresServer, connected, postgres_server
 from tests.support.proxy import Proxy, proxy_to
-from tests.support.store import CREATED, NOON_NS, creation, move, outcome, together, turn
+from tests.support.store import CREATED, NOON_NS, creation, move, outcome, state_at, together, turn
 
 BEAT = Heartbeat(NOON_NS, NOON_NS)
 
@@ -231,18 +232,42 @@ SECRETS = DealSecrets(b"r" * 32, b"server secret " * 2 + b"1234", PerSeat(b"entr
 
 async def test_an_analyst_with_all_tables_sees_no_hidden_tile(store_of_one: PostgresStore, dsn: Secret[str]) -> None:
     """Whoever reads the database has not got the key."""
-    await store_of_one.append(creation("m")._replace(events=(*CREATED, *STEP), deal=SECRETS))
+    await store_of_one.append(creation("m")._replace(events=(*CREATED, *STEP), deal=SECRETS, snapshot=state_at(1)))
     assert await store_of_one.steps("m") == [(*CREATED, *STEP)]
     assert await store_of_one.deal_secrets("m") == SECRETS
+    assert await store_of_one.snapshot("m") == state_at(1)
     async with connected(dsn.reveal()) as shell:
         tables = await shell.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-        assert len(tables) == 10
+        assert len(tables) == 11
         text = repr([await shell.fetch(f'TABLE "{name}"') for (name,) in tables])
     for tile in DOUBLE_SIX:
         assert f'"{tile.low}-{tile.high}' not in text
         assert f"{tile.low}-{tile.high} " not in text
+    assert "boneyard" not in text
     assert "server secret" not in text
     assert "entropy of seat" not in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE snapshots SET format = 2",
+        "UPDATE snapshots SET version = 2",
+        "UPDATE snapshots SET state = ''",
+        "UPDATE snapshots SET state = substr(state, 1, 99)",
+    ],
+)
+async def test_a_snapshot_that_is_not_what_was_written_is_told_apart(
+    store_of_one: PostgresStore, dsn: Secret[str], change: str
+) -> None:
+    """The log of the match counts; the next one takes its place."""
+    await store_of_one.append(creation("m")._replace(snapshot=state_at(1)))
+    async with connected(dsn.reveal()) as shell:
+        await shell.execute(change)
+    with pytest.raises(DamagedError):
+        await store_of_one.snapshot("m")
+    await store_of_one.append(move("m", 1)._replace(snapshot=state_at(2)))
+    assert await store_of_one.snapshot("m") == state_at(2)
 
 
 async def test_the_database_tells_its_time(store_of_one: PostgresStore) -> None:

@@ -12,13 +12,13 @@ from engine import events as ev
 from engine.deal import deal
 from engine.seats import PerSeat, Seat
 from engine.tiles import DOUBLE_SIX, Tile
-from service.ports import Append, DealSecrets, StoreOpenError
+from service.ports import Append, DamagedError, DealSecrets, StoreOpenError, UnknownFormatError
 from service.store.json_forms import StoredFormatError
 from service.store.sealed_steps import HIDDEN, sealed_step_of, sealed_step_text
 from service.store.sealing import KEY_BYTES, Seal, SealingKeyError, seal_from
 from service.store.sqlite import SqliteStore, reseal
 from tests.support.server import run_command
-from tests.support.store import creation
+from tests.support.store import creation, move, state_at
 
 SEAL = Seal(bytes(range(KEY_BYTES)))
 DEALT = deal(DOUBLE_SIX)
@@ -34,8 +34,9 @@ async def stored(path: Path, match_id: str = "m") -> None:
     """Writes a match whose first step hides something."""
     store = await SqliteStore.open(path)
     first: Append = creation(match_id)._replace(deal=SECRETS)
-    await store.append(first._replace(events=(*first.events, *STEP)))
+    await store.append(first._replace(events=(*first.events, *STEP), snapshot=state_at(1)))
     assert (await store.steps(match_id))[0] == (*first.events, *STEP)
+    assert await store.snapshot(match_id) == state_at(1)
     assert await store.deal_secrets(match_id) == SECRETS
     await store.close()
 
@@ -73,13 +74,44 @@ async def test_the_file_shows_no_hidden_tile_and_no_secret(tmp_path: Path) -> No
     """What an analyst with the database sees: all rows of all tables."""
     await stored(tmp_path / "m.sqlite3")
     with sqlite3.connect(tmp_path / "m.sqlite3") as connection:
-        rows = list(connection.execute("SELECT * FROM steps")) + list(connection.execute("SELECT * FROM deals"))
-        text = repr(rows)
+        queries = "SELECT * FROM steps", "SELECT * FROM deals", "SELECT * FROM snapshots"
+        rows = [list(connection.execute(query)) for query in queries]
+    assert all(rows)
+    text = repr(rows)
     for tile in DOUBLE_SIX:
         assert f'"{tile.low}-{tile.high}' not in text
         assert f"{tile.low}-{tile.high} " not in text
+    assert "boneyard" not in text
     assert "server secret" not in text
     assert "entropy of seat" not in text
+
+
+UNUSABLE: list[tuple[str, type[DamagedError]]] = [
+    ("UPDATE snapshots SET format = 2", UnknownFormatError),
+    ("UPDATE snapshots SET version = 2", StoredFormatError),
+    ("UPDATE snapshots SET match_id = 'n'", StoredFormatError),
+    ("UPDATE snapshots SET state = substr(state, 1, 99)", StoredFormatError),
+    ("UPDATE snapshots SET state = zeroblob(99)", StoredFormatError),
+    ("UPDATE snapshots SET state = x''", StoredFormatError),
+]
+
+
+@pytest.mark.parametrize(("change", "error"), UNUSABLE, ids=[change for change, _ in UNUSABLE])
+async def test_a_snapshot_that_is_not_what_was_written_is_told_apart(
+    tmp_path: Path, change: str, error: type[DamagedError]
+) -> None:
+    """Of another format, version or match, cut short, sealed with another key; the next one takes its place."""
+    await stored(tmp_path / "m.sqlite3")
+    store = await SqliteStore.open(tmp_path / "m.sqlite3")
+    await store.append(creation("n"))
+    with sqlite3.connect(tmp_path / "m.sqlite3") as connection:
+        connection.execute(change)
+        ((match_id,),) = connection.execute("SELECT match_id FROM snapshots")
+    with pytest.raises(error):
+        await store.snapshot(match_id)
+    await store.append(move(match_id, 1)._replace(snapshot=state_at(2)))
+    assert await store.snapshot(match_id) == state_at(2)
+    await store.close()
 
 
 async def test_a_key_is_made_for_its_owner_alone_and_kept(tmp_path: Path) -> None:
@@ -176,6 +208,8 @@ async def test_sealing_anew_retires_the_old_key(tmp_path: Path) -> None:
     marks = old_id, base64.b64encode(old_id[:6])
     assert all(mark in database.read_bytes() for mark in marks)
     assert await asyncio.to_thread(reseal, database) == 4
+    with sqlite3.connect(database) as connection:  # a cache: nothing is lost with it
+        assert list(connection.execute("SELECT * FROM snapshots")) == []
     put_keys(tmp_path, NEW)
     assert await readable(database) == [new_id]
     files = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
