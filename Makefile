@@ -153,7 +153,7 @@ audit: setup ## look for known vulnerabilities in the pins, and for pins that ar
 SEED ?= 1
 MODE ?= light
 DIES_AT ?= 0
-sim: setup ## replay one simulated seed with its trace: SEED=1 MODE=light|heavy|client|planned|envoy|replicas|deploys
+sim: setup ## replay one simulated seed with its trace: SEED=1 MODE=light|heavy|client|planned|envoy|replicas|deploys|tails
 ifdef SCENARIO
 	@$(BIN)/python -m tests.sim scenario "$(SCENARIO)" --dies-at $(DIES_AT) $(if $(filter 1,$(KEPT)),--kept)
 else
@@ -168,6 +168,10 @@ sim-long: setup ## simulate SEEDS=20000 seeds of one process on two processors a
 .PHONY: sim-replicas
 sim-replicas: setup ## the same with several replicas on one database
 	@$(BIN)/python -m tests.sim many $(SEED) $(SEEDS) --replicas
+
+.PHONY: sim-tails
+sim-tails: setup ## the same with a database that loses what it has acknowledged
+	@$(BIN)/python -m tests.sim many $(SEED) $(SEEDS) --tails
 
 .PHONY: mutants
 mutants: setup ## take each rule of the clock away: the simulator must notice

@@ -23,10 +23,11 @@ class FaultCause(Enum):
     NOT_COMMITTED = "not committed"
     PUBLISH_STALL = "publish stall"
     OUTAGE = "outage"
+    COMMITS_LOST = "commits lost"
 
 
-_BURNING = frozenset({FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL})
-"""While these last a player cannot move or cannot see that it is time to."""
+_BURNING = frozenset({FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL, FaultCause.COMMITS_LOST})
+"""While these last a player cannot move or cannot see that it is time to, or again."""
 
 
 @dataclass(frozen=True, slots=True)

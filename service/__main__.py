@@ -71,7 +71,7 @@ def run_serve(_: argparse.Namespace) -> int:
 
 def run_migrate(_: argparse.Namespace) -> int:
     """Apply what the schema lacks and print it, a name a line; 1 when the database cannot be used."""
-    from service.wiring import migrate  # noqa: PLC0415
+    from service.backends import migrate  # noqa: PLC0415
 
     try:
         applied = asyncio.run(migrate(load_settings()))

@@ -17,6 +17,7 @@ from service.matches import Matches
 from service.metrics import Metrics
 from service.ports import Bus, Entropy, Store, StoreUnavailableError
 from service.settings import MS_NS, Settings
+from service.tails import Lineage, Tails
 from service.timing_guard import TimingGuard
 from service.watermark import Watermark
 from service.writer import Services
@@ -75,18 +76,17 @@ class Core:
         entropy: Entropy,
         metrics: Metrics,
         shuffle: Callable[[bytes], tuple[Tile, ...]] = fair_deal.order,
+        lineage: Lineage | None = None,
     ) -> None:
         self._tasks = Tasks()
         self._hurry = asyncio.Event()
         self._running: list[asyncio.Task[None]] = []
         self._ledger = FaultLedger(store, metrics, settings.tolerances, self._tasks.spawn)
-        stall_ns, gap_ns, outage_ns = (
-            ms * MS_NS for ms in (settings.publish_stall_ms, settings.store_gap_ms, settings.outage_ms)
-        )
+        stall_ns = settings.publish_stall_ms * MS_NS
         self.clock = TimingGuard(
             now_ns, error_bound_ns, publish_stall_ns=stall_ns, report=self._ledger.record, metrics=metrics.clock
         )
-        self._watermark = Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
+        self._watermark = self._made_watermark(settings, store)
         self._deadlines = Deadlines(self.clock, self._wake, metrics.deadlines)
         services = Services(
             store=store,
@@ -99,11 +99,22 @@ class Core:
             watermark=self._watermark,
             spawn=self._tasks.spawn,
             shuffle=shuffle,
+            store_turn=lambda: 0 if lineage is None else lineage.turn,
         )
         self.matches = Matches(services)
+        self._look_after(store, bus, lineage)
+        self._show(metrics)
+
+    def _made_watermark(self, settings: Settings, store: Store) -> Watermark:
+        gap_ns, outage_ns = settings.store_gap_ms * MS_NS, settings.outage_ms * MS_NS
+        return Watermark(store, self.clock, self._ledger, gap_ns=gap_ns, outage_ns=outage_ns)
+
+    def _look_after(self, store: Store, bus: Bus, lineage: Lineage | None) -> None:
+        """What other processes did, and what the server behind the store may have lost."""
         self._bus = bus
         self._lookout = Lookout(store, bus, self.clock, self.matches, self._watermark)
-        self._show(metrics)
+        if lineage is not None:
+            self._watermark.doubts = Tails(lineage, self.matches, self._ledger, self.clock, self._tasks.spawn)
 
     def _show(self, metrics: Metrics) -> None:
         """What is asked for only when somebody reads the metrics; from their thread."""
@@ -112,6 +123,10 @@ class Core:
         metrics.deadlines.overdue.set_function(lambda: self._deadlines.oldest_overdue_ns() / 1e9)
         metrics.clock.error_bound.set_function(lambda: self.clock.error_bound_ns() / 1e9)
         metrics.process.inflight.set_function(lambda: len(self._watermark.in_flight))
+
+    def stored_ns(self) -> int:
+        """When the last heartbeat was stored."""
+        return self._watermark.stored_ns
 
     async def start(self) -> int:
         """Judge the last stop and go on with every live match, before the edge listens. Returns their number."""

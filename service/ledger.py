@@ -34,6 +34,8 @@ class FaultLedger:
         self._general: tuple[Fault, ...] = ()
         self._by_match: dict[str, tuple[Fault, ...]] = defaultdict(tuple)
         self._unstored: deque[LedgerRow] = deque()
+        self._own: deque[LedgerRow] = deque()
+        """What was recorded here in the last hour."""
         self._storing = asyncio.Lock()
 
     @property
@@ -42,14 +44,22 @@ class FaultLedger:
         return self._tolerances
 
     async def load(self, now_ns: int) -> None:
-        """Read what an earlier process recorded."""
-        self.learn(await self._store.faults(now_ns - KEPT_NS))
+        """Read what is stored. What this process has recorded and is not there is to be stored, again if need be."""
+        async with self._storing:
+            rows = await self._store.faults(now_ns - KEPT_NS)
+            stored = set(rows)
+            self._unstored = deque(row for row in self._own if row not in stored)
+            self._general, self._by_match = (), defaultdict(tuple)
+            self.learn((*rows, *self._unstored))
 
     def record(self, fault: Fault, match_id: str | None = None) -> None:
         """Add a row: it counts at once. `store` must have returned before what is decided by it is stored."""
         row = LedgerRow(fault, match_id)
         self._keep(row)
         self._unstored.append(row)
+        self._own.append(row)
+        while self._own[0].fault.to_ns < fault.to_ns - KEPT_NS:
+            self._own.popleft()
         self._metrics.clock.fault(fault.cause)
         get_logger().warning(
             "timing_fault",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.clock import Arrival
+from engine.events import Step
 from engine.state import MatchState
 from engine.view import Audience
 from service.failures import failure_of
@@ -18,6 +19,10 @@ from service.writer import UNCERTAIN_NS, MatchWriter, Services, UnknownMatchErro
 
 STORE_RETRY_NS = 1_000_000_000
 """When a match is tried again that met an unavailable store."""
+
+
+class VersionsLostError(Exception):
+    """The store has lost versions that streams were shown: who watches must begin anew."""
 
 
 class Match:
@@ -50,6 +55,19 @@ class Match:
         """The events of the last versions."""
         return self._writer.recent
 
+    @property
+    def tail(self) -> tuple[int, Step] | None:
+        """The last version that is known here and the step that made it, if any is."""
+        return self._writer.tail
+
+    def start_over(self) -> None:
+        """The store has lost what is known here; streams end, as they may have shown what is no more."""
+        self._writer.start_over()
+        self._published_version = 0
+        for watch in self._watches:
+            watch.end(VersionsLostError())
+        self.wake()
+
     def durable_ns(self, version: int) -> int | None:
         """When this version became durable, if it is the last one that was made here."""
         return self._writer.durable_ns(version)
@@ -73,7 +91,10 @@ class Match:
         Raises LineFullError, or StoreUnavailableError while the clock is too far from the store's.
         """
         if self._services.clock.error_bound_ns() > UNCERTAIN_NS:
-            raise StoreUnavailableError("the clock is not sure")
+            self._services.metrics.clock.turned_away()
+            error = StoreUnavailableError("the clock is not sure")
+            self._count_failure(order, error)
+            raise error
         ticket = self._line.enter(arrival, order)
         self._services.watermark.in_flight.add(ticket)
         self.wake()

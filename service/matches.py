@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engine import events as ev
 from engine.clock import Arrival
 from engine.commands import Abort, Leave, ResumeClocks, ServiceCommand, SuspendClocks, TakeSeat
+from engine.events import Step
 from engine.evolve import advance
 from engine.seats import Seat
 from engine.state import MatchState
@@ -194,13 +195,22 @@ class Matches:
 
     async def recover(self) -> int:
         """After a start: arm every live match with its exact deadline, resume suspended ones. Returns their number."""
+        live = await self._armed()
+        self._services.metrics.game.recovered(match.match_id for match in live)
+        await self._resume(live)
+        return len(live)
+
+    async def look_anew(self) -> None:
+        """The store may have lost what is known here: go on as after a start."""
+        await self._resume(await self._armed())
+
+    async def _armed(self) -> Sequence[DueMatch]:
+        """Every live match, with its deadline armed."""
         live = await self._services.store.live_matches()
         for match in live:
             if match.due_ns is not None:
                 self._services.deadlines.arm(match.match_id, match.due_ns)
-        self._services.metrics.game.recovered(match.match_id for match in live)
-        await self._resume(live)
-        return len(live)
+        return live
 
     async def resume(self) -> None:
         """Resume what a process suspended that did not know that this one serves."""
@@ -209,6 +219,11 @@ class Matches:
     async def _resume(self, live: Sequence[DueMatch]) -> None:
         suspended = [match.match_id for match in live if match.due_ns is None]
         await self._command_all(suspended, ResumeClocks())
+
+    def known(self) -> list[tuple[Match, int, Step]]:
+        """Each match that was read here, with the last version that is known and the step that made it."""
+        tails = [(match, match.tail) for match in self._matches.values()]
+        return [(match, *tail) for match, tail in tails if tail is not None]
 
     def watched(self) -> list[Match]:
         """Those that streams are open for."""

@@ -23,6 +23,10 @@ class Recent:
         self._steps[version] = step
         self._steps.pop(version - RECENT_STEPS, None)
 
+    def step(self, version: int) -> Step:
+        """The events of a version, if it is one of these."""
+        return self._steps[version]
+
     def since(self, version: int, upto: int) -> tuple[tuple[Event, ...], bool]:
         """The events after `version` up to `upto`, and whether none is missing."""
         if upto == version + 1 and (step := self._steps.get(upto)) is not None:

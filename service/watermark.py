@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
@@ -47,6 +48,17 @@ class InFlight:
         return min(self._stamps_ns.values(), default=None)
 
 
+class Doubts(Protocol):
+    """Whether the store still has what it acknowledged, where it may not."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may not, and nobody has looked."""
+
+    async def examine(self) -> None:
+        """Look, and record what was found. Raises StoreUnavailableError."""
+
+
 class Watermark:
     """Beats while the service lives. `gap_ns` without a stored heartbeat is a fault of the store."""
 
@@ -57,6 +69,7 @@ class Watermark:
         self._gap_ns = gap_ns
         self._outage_ns = outage_ns
         self.in_flight = InFlight()
+        self.doubts: Doubts | None = None
         self._arrived_ns = self._closed_ns = 0
         self._peers: tuple[Peer, ...] = ()
         self._sought_ns = 0
@@ -74,6 +87,11 @@ class Watermark:
     def closed_ns(self) -> int:
         """Every command stamped before this has been taken over here and handled elsewhere, and the store knows."""
         return self._closed_ns
+
+    @property
+    def stored_ns(self) -> int:
+        """When the last heartbeat was stored."""
+        return self._last_ns
 
     @property
     def staying(self) -> int:
@@ -97,7 +115,7 @@ class Watermark:
         while True:
             self._wanted.clear()
             try:
-                is_eager = self._closed_ns < self._sought_ns
+                is_eager = self._closed_ns < self._sought_ns or self._is_doubtful
                 async with asyncio.timeout(EAGER_SECONDS if is_eager else BEAT_SECONDS):
                     await self._wanted.wait()
             except TimeoutError:
@@ -112,7 +130,7 @@ class Watermark:
                 if away_since_ns is None:
                     get_logger().warning("heartbeat_not_stored")
                     away_since_ns = self._clock.now_ns()
-                await asyncio.sleep(BEAT_SECONDS)
+                await asyncio.sleep(EAGER_SECONDS if self._is_doubtful else BEAT_SECONDS)
 
     async def reach(self, instant_ns: int) -> None:
         """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""
@@ -133,6 +151,10 @@ class Watermark:
             self._beaten.clear()
             await self._beaten.wait()
 
+    @property
+    def _is_doubtful(self) -> bool:
+        return self.doubts is not None and self.doubts.is_doubtful
+
     async def leave(self) -> None:
         """A planned stop has begun: others shall not count on this process."""
         self.is_leaving = True
@@ -145,6 +167,9 @@ class Watermark:
 
     async def _beat(self, *, retired: bool = False) -> None:
         """Close a further piece of the past. The evidence about it must be stored before that is."""
+        if self.doubts is not None and self.doubts.is_doubtful:
+            self._closed_ns = 0  # what others had closed may be open again
+            await self.doubts.examine()
         arrived_ns = max(self._arrived_ns, self._clock.arrival().earliest_ns)
         self._look_for_gap(self._gap_ns)
         await self._ledger.store()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from socket import gethostname
 
-from service.clock_watch import ClockWatch
+from service.backends import Backend, on_postgres, on_sqlite
 from service.core import Core
 from service.fair_deal import order as fair_order
-from service.fanout.local import LocalBus
-from service.fanout.nats import NatsBus
-from service.fanout.polling import PollingBus
 from service.limits import Limits, Rates
 from service.logs import get_logger
 from service.measured_store import MeasuredStore
 from service.metrics import Metrics
-from service.ports import Bus, Store, StoreUnavailableError
+from service.ports import Store, StoreUnavailableError
+from service.readiness import Readiness
 from service.rpc.admin_server import AdminServer
 from service.rpc.auth import RECHECK_NS, SHARED_RECHECK_NS, Gatekeeper
 from service.rpc.doors import doors
@@ -29,19 +26,10 @@ from service.rpc.match_service import MatchService
 from service.rpc.platform import Claims, Platform
 from service.rpc.render import Renderer
 from service.rpc.server import GrpcServer
+from service.rpc.waiting_room import WaitingRoom
 from service.settings import Settings
-from service.store.postgres import PostgresStore
 from service.store.postgres_link import NotReadyError
-from service.store.postgres_schema import migrate as migrate_postgres
-from service.store.sealing import seal_from
-from service.store.sqlite import SqliteStore
 from service.system.chance import SystemEntropy
-from service.system.store_time import StoreTime
-from service.system.time import ANCHOR_KEY, anchor, service_time
-
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 5.0
-"""How long to wait before looking again whether a database can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +42,13 @@ class Addresses:
     envoy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """What lies behind the core: the store, the bus, and the line of time that they share."""
-
-    store: Store
-    bus: Bus
-    now_ns: Callable[[], int]
-    error_bound_ns: Callable[[], int]
-
-
 @asynccontextmanager
 async def serving(settings: Settings, *, asked_to_stop: asyncio.Event | None = None) -> AsyncIterator[Service]:
     """Run the whole service; leaving the context drains and stops it. `asked_to_stop` is set when an operator asks."""
     metrics, stop = Metrics(), asked_to_stop or asyncio.Event()
     is_alone = settings.database_url is None
-    async with _on_sqlite(settings, metrics) if is_alone else _on_postgres(settings, metrics, stop) as behind:
+    room = WaitingRoom(doors(settings))
+    async with on_sqlite(settings, metrics) if is_alone else on_postgres(settings, metrics, stop, room) as behind:
         service = Service(settings, behind, metrics, stop)
         try:
             await service.start()
@@ -79,83 +58,6 @@ async def serving(settings: Settings, *, asked_to_stop: asyncio.Event | None = N
             yield service
         finally:
             await service.stop()
-
-
-async def migrate(settings: Settings) -> Sequence[str]:
-    """Bring the schema of PostgreSQL up to date; what was applied. Raises StoreOpenError; SQLite does it at start."""
-    return () if settings.database_url is None else await migrate_postgres(settings.database_url)
-
-
-@asynccontextmanager
-async def _on_sqlite(settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
-    """A file and this process; the machine's clock."""
-    store = await SqliteStore.open(settings.database, key_file=settings.sealing_key_file)
-    try:
-        last = await store.last_beat()
-        anchored = anchor(await store.meta(ANCHOR_KEY), not_before_ns=0 if last is None else last.at_ns)
-        await store.set_meta(ANCHOR_KEY, anchored.to_text())
-        metrics.process.bus_connected.set(1)  # within a process it always is
-        # The store is in this process: one clock.
-        yield Backend(store, LocalBus(), service_time(anchored), lambda: 0)
-    finally:
-        await store.close()
-
-
-@asynccontextmanager
-async def _on_postgres(settings: Settings, metrics: Metrics, stop: asyncio.Event) -> AsyncIterator[Backend]:
-    """A database that replicas share; its clock; NATS between them if there is one."""
-    store = await _opened(settings, stop)
-    bus = _bus(settings, metrics)
-    clock = StoreTime(store.service_ns)
-    sampling = asyncio.create_task(clock.run())
-    try:
-        for _ in range(2):  # the first question also opens the connection, so its answer says less about the time
-            await clock.sample()
-        if isinstance(bus, NatsBus):
-            bus.start()
-        yield Backend(store, bus, clock.now_ns, clock.error_bound_ns)
-    finally:
-        sampling.cancel()
-        if isinstance(bus, NatsBus):
-            await bus.close()
-        await store.close()
-
-
-async def _opened(settings: Settings, stop: asyncio.Event) -> PostgresStore:
-    """The store, as soon as it can be used; until then each attempt says what is missing."""
-    assert settings.database_url is not None
-    assert settings.sealing_key_file is not None, "checked with the settings"
-    if not settings.sealing_key_file.exists():  # made here, it would be one that no other replica has
-        raise NotReadyError(f"the sealing key {settings.sealing_key_file} is not there: `openssl rand -base64 32`")
-    seal = seal_from(settings.sealing_key_file)
-    name = f"{gethostname()}-{SystemEntropy().match_id()[:8]}"
-    retry_seconds = FIRST_RETRY_SECONDS
-    while True:
-        try:
-            return await PostgresStore.open(
-                settings.database_url, seal=seal, replica_id=name, durability=settings.durability
-            )
-        except NotReadyError as error:
-            get_logger().warning("store_not_ready", problem=str(error))
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), retry_seconds)
-            raise NotReadyError("it was asked to stop before its database could be used")
-        retry_seconds = min(2 * retry_seconds, LAST_RETRY_SECONDS)
-
-
-def _bus(settings: Settings, metrics: Metrics) -> PollingBus:
-    if settings.nats_url is None:
-        metrics.process.bus_connected.set(1)  # there is nothing to lose
-        return PollingBus()
-
-    def report(problem: str | None) -> None:
-        metrics.process.bus_connected.set(problem is None)
-        if problem is None:
-            get_logger().info("bus_connected")
-        else:
-            get_logger().warning("bus_not_connected", problem=problem)
-
-    return NatsBus(settings.nats_url, settings.nats_credentials_file, report)
 
 
 class Service:
@@ -177,6 +79,7 @@ class Service:
             entropy=SystemEntropy(),
             metrics=self._metrics,
             shuffle=fair_order,
+            lineage=behind.lineage,
         )
         handlers = self._handlers(settings, store)
         self._tracing = _tracing() if settings.traces else None
@@ -189,7 +92,8 @@ class Service:
             tracing=self._tracing,
         )
         self._admin = self._admin_server(settings)
-        self._watches = ClockWatch(behind.error_bound_ns, self._grpc).run, handlers.gatekeeper.end_revoked_streams
+        readiness = Readiness(self._core.clock, self._core.stored_ns, behind.bus, metrics.clock, self._grpc)
+        self._watches = readiness.run, handlers.gatekeeper.end_revoked_streams
         self._watching: list[asyncio.Task[None]] = []
         if settings.reflection:
             self._grpc.offer_reflection()

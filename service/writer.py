@@ -16,15 +16,16 @@ from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
 from engine.state import MatchState, acting_seat
 from engine.tiles import Tile
-from engine.view import Audience
 from service.deadlines import Deadlines
 from service.dealing import MatchDeals
+from service.footing import Footing
 from service.late_turns import LateTurns
 from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
 from service.metrics import Metrics
 from service.metrics.timing import Instants
+from service.owed_stamps import OwedStamps
 from service.past import Past
 from service.ports import (
     Append,
@@ -44,8 +45,6 @@ from service.watermark import Watermark
 
 CONFLICT_RETRIES = 8
 """How often a command is decided again because another writer moved the match."""
-OWED_STAMPS = 64
-"""Commands of one sender that could not be stored and whose first stamps are remembered."""
 BLAMED_EVERY_NS = 1_000_000_000
 """One row of the ledger is enough for so long; it concerns the decision that ran when its command came."""
 UNCERTAIN_NS = 50_000_000
@@ -81,6 +80,7 @@ class Services:
     watermark: Watermark
     spawn: Callable[[Coroutine[object, object, None]], object]
     shuffle: Callable[[bytes], tuple[Tile, ...]]
+    store_turn: Callable[[], int]  # rises when the store may have lost what is known
     standstill: Standstill = field(default_factory=Standstill)
 
 
@@ -102,9 +102,9 @@ class MatchWriter:
         self._unproven: Ticket | None = None
         """Stands for strangers' commands that could not be checked: no expiry is settled before it is known whether
         there is such a match, which is then told of its fault. Anybody can make up the id of a match."""
-        self._owed: dict[tuple[Audience, str, bytes], Arrival] = {}
-        """First stamps of commands that could not be stored: a repeat was in time if the first was (K4)."""
+        self._owed = OwedStamps()
         self._blamed_ns = -BLAMED_EVERY_NS
+        self._footing = Footing(services.store_turn)
         self._decided_ns = self._stored_ns = 0
         self._moved = (0, 0)
 
@@ -132,6 +132,17 @@ class MatchWriter:
             self._deals.forget()
 
     @property
+    def tail(self) -> tuple[int, Step] | None:
+        """The last version that is known here and the step that made it, if any is."""
+        return None if self._state is None else (self._state.version, self.recent.step(self._state.version))
+
+    def start_over(self) -> None:
+        """The store has lost what is known here: it is to be read from the beginning."""
+        self._state, self._moved, self.recent = None, (0, 0), Recent()
+        self._late_turns = LateTurns(self._match_id, self._services.clock, self._services.ledger)
+        self._deals.forget()
+
+    @property
     def _is_stale(self) -> bool:
         return self._doubts > self._settled_doubts
 
@@ -145,6 +156,7 @@ class MatchWriter:
 
     async def carry_out(self, order: PlayerOrder | ServiceOrder) -> Done:
         """Decide and store. After an error the outcome of the write may be unknown: `forget` must follow."""
+        self._footing.begin()
         for _ in range(CONFLICT_RETRIES):
             try:
                 if isinstance(order, PlayerOrder):
@@ -159,14 +171,14 @@ class MatchWriter:
                 return await self._repeated(order)
             except StoreUnavailableError:
                 if isinstance(order, PlayerOrder):
-                    self._owe(order)
+                    self._owed.owe(order)
                 raise
         raise StoreUnavailableError
 
     def turned_away(self, ticket: Ticket) -> None:
         """The store could not even say what the command meets or who sent it; but it may have been in time."""
         if isinstance(ticket.order, PlayerOrder):  # whose token was good, so there is such a match
-            self._owe(ticket.order)
+            self._owed.owe(ticket.order)
             self._blame_undecided(ticket.stamp_ns)
         elif self._is_known:
             self._blame_undecided(ticket.stamp_ns)
@@ -187,17 +199,14 @@ class MatchWriter:
             arrival = Arrival(stamp_ns, self._services.clock.now_ns())
             self._blame(FaultCause.NOT_COMMITTED, arrival, "a command could not be decided")
 
-    def _owe(self, order: PlayerOrder) -> None:
-        self._owed.setdefault((order.sender, order.command_id, order.body_hash), order.arrival)
-        of_sender = [owed for owed in self._owed if owed[0] is order.sender]
-        for owed in of_sender[:-OWED_STAMPS]:
-            del self._owed[owed]
-
     async def _load(self) -> None:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
-        state, doubts = self._state, self._doubts
+        state, doubts, turn = self._state, self._doubts, self._services.store_turn()
         version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
-        state, first, folded = await self._past.read(state, self.recent)
+        recent = self.recent
+        state, first, folded = await self._past.read(state, recent)
+        if turn != self._services.store_turn() or recent is not self.recent:
+            return  # what was read, or known before, may be lost: look again
         if state is None:
             self._end_doubt()
             raise UnknownMatchError
@@ -215,13 +224,13 @@ class MatchWriter:
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         begun_ns = self._services.clock.now_ns()
         state = await self.state()
+        self._footing.read()
         starts_a_clock = state.handover is not None  # or it had one, which was suspended
         if state.suspended_at_ns is not None or (starts_a_clock and self._services.standstill.has_begun):
             raise ClocksStandError
         services = self._services
         seat = order.seat or acting_seat(state)
-        owed = order.sender, order.command_id, order.body_hash
-        arrival = self._owed.get(owed, order.arrival)
+        arrival = self._owed.first(order)
         request = Request(seat, order.command, arrival, order.expected_version, order.seat is not None)
         deal = await self._deals.order_for(state, order)
         evidence = services.ledger.evidence(self._match_id)
@@ -239,7 +248,7 @@ class MatchWriter:
                 since = Arrival(max(arrival.earliest_ns, decision.started_at_ns), arrival.latest_ns)
                 self._blame(FaultCause.NOT_COMMITTED, since, "a command in time could not be stored")
             raise
-        self._owed.pop(owed, None)
+        self._owed.settle(order)
         self._count(order, record, Instants(begun_ns, self._decided_ns, self._stored_ns))
         return Done(after, record)
 
@@ -295,22 +304,22 @@ class MatchWriter:
         invariants.check(after)
         if any(isinstance(event, MatchAborted) for event in step):
             await self._services.ledger.store()  # the proof before what follows from it
+        change = Append(
+            match_id=self._match_id,
+            expected_version=state.version,
+            events=step,
+            due_ns=after.due_ns,
+            live=after.result is None,
+            record=record,
+            credentials=(joining.credential,) if joining and joining.credential else (),
+            seat_request=joining.seat_request if joining else None,
+            deal=opened,
+            snapshot=self._past.snapshot(step, after),
+        )
+        self._footing.require(change)
         self._late_turns.handing_in(step)
         self._decided_ns = self._services.clock.now_ns()
-        await self._services.store.append(
-            Append(
-                match_id=self._match_id,
-                expected_version=state.version,
-                events=step,
-                due_ns=after.due_ns,
-                live=after.result is None,
-                record=record,
-                credentials=(joining.credential,) if joining and joining.credential else (),
-                seat_request=joining.seat_request if joining else None,
-                deal=opened,
-                snapshot=self._past.snapshot(step, after),
-            ),
-        )
+        await self._services.store.append(change)
         self._stored_ns = self._services.clock.now_ns()
         if opened is not None:
             self._deals.keep(opened)

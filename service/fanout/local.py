@@ -16,6 +16,14 @@ class LocalBus:
         """Nobody else moves matches."""
         return None
 
+    @property
+    def others_are_well(self) -> bool:
+        """There are none, or none that can be heard."""
+        return False
+
+    def say_well(self) -> None:
+        """Nobody hears it."""
+
     def publish(self, match_id: str, version: int) -> None:
         """Say that the match is at this version."""
         self._tell(match_id, version)

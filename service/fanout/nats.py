@@ -21,6 +21,10 @@ from service.secret import Secret
 
 SUBJECT: Final = "specbid.version."
 """Before a match's id; the message is the version in digits."""
+WELL: Final = "specbid.well"
+"""The subject of those who reach the store."""
+WELL_SECONDS: Final = 1.0
+"""For how long that is believed."""
 CONNECTED_POLL_SECONDS: Final = 5.0
 """How often to look for lost messages: NATS delivers at most once."""
 CONNECT_SECONDS: Final = 2
@@ -49,6 +53,8 @@ class NatsBus(PollingBus):
         self._outgoing: dict[str, int] = {}
         self._unsettled: dict[str, None] = {}
         """Matches whose watchers came or went since the subscriptions were last settled."""
+        self._is_well = False
+        self._others_well_at = -WELL_SECONDS
         self._has_work = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -56,6 +62,16 @@ class NatsBus(PollingBus):
     def poll_seconds(self) -> float | None:
         """How often to look in the store for what was not told."""
         return CONNECTED_POLL_SECONDS if self._is_connected else POLL_SECONDS
+
+    @property
+    def others_are_well(self) -> bool:
+        """Whether another process has just reached the store."""
+        return asyncio.get_running_loop().time() - self._others_well_at < WELL_SECONDS
+
+    def say_well(self) -> None:
+        """Tell the others that this process has."""
+        self._is_well = self._is_connected
+        self._has_work.set()
 
     def start(self) -> None:
         """Connect, and again whenever the connection is lost, until `close`."""
@@ -147,6 +163,7 @@ class NatsBus(PollingBus):
         self._unsettled = dict.fromkeys(self._wakes)
         self._outgoing.clear()
         subscriptions: dict[str, Subscription] = {}
+        await client.subscribe(WELL, cb=self._heard_well)
         self._has_work.set()
         while client.is_connected:
             await self._has_work.wait()
@@ -156,6 +173,9 @@ class NatsBus(PollingBus):
         raise client.last_error or ConnectionError
 
     async def _send(self, client: Client) -> None:
+        if self._is_well:
+            self._is_well = False
+            await client.publish(WELL)
         outgoing, self._outgoing = self._outgoing, {}
         for match_id, version in outgoing.items():
             await client.publish(SUBJECT + match_id, b"%d" % version)
@@ -173,6 +193,9 @@ class NatsBus(PollingBus):
             await client.flush(CONNECT_SECONDS)
         for match_id in came:
             self._tell(match_id, None)
+
+    async def _heard_well(self, _: Msg) -> None:
+        self._others_well_at = asyncio.get_running_loop().time()
 
     async def _received(self, message: Msg) -> None:
         if message.data.isdigit():

@@ -111,7 +111,7 @@ class GameMetrics:
         self._place(match_id, state.phase)
 
     def stored(self, match_id: str, step: ev.Step, state: MatchState) -> None:
-        """A step was stored and brought the match to this state."""
+        """A step was stored and brought the match to this state; its end may have been read before that was heard."""
         for event in step:
             match event:
                 case ev.MatchCreated():

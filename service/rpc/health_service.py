@@ -15,6 +15,8 @@ from service.rpc.statuses import UNREADABLE
 class HealthService(health.aio.HealthServicer):
     """The standard health service."""
 
+    SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+
     def __init__(self) -> None:
         super().__init__()
         self._ending = asyncio.Event()

@@ -13,7 +13,7 @@ from service.limits import LimitedError, Limits
 from service.line import Done, LineFullError, PlayerOrder
 from service.match import Match
 from service.metrics.process import Limit
-from service.ports import Credential
+from service.ports import Credential, StoreUnavailableError
 from service.rpc import requests
 from service.rpc.arrival import Stamped
 from service.rpc.edge import Context, message_of, status_for
@@ -120,7 +120,7 @@ class CommandReader:
             fields = requests.command_fields(message)
             order = order_of(self.credential, fields, arrival)
             ticket = self.match.enter(arrival, order)
-        except (StatusError, LineFullError, LimitedError) as error:
+        except (StatusError, LineFullError, LimitedError, StoreUnavailableError) as error:
             self._turn_away(message.command_id, error)
             return
         self.outbox.expect(ticket.done, self._answer(fields, ticket.done))

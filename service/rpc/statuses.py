@@ -12,6 +12,7 @@ from engine.clock import SECOND_NS
 from service.dealing import EntropyNotMatchingError
 from service.limits import LimitedError, StreamReplacedError, TokenRevokedError, TooManySpectatorsError
 from service.line import LineFullError
+from service.match import VersionsLostError
 from service.matches import CannotJoinError, NotForSubjectError
 from service.ports import StoreUnavailableError, UnknownTokenError
 from service.writer import ClocksStandError, UnknownMatchError
@@ -135,33 +136,27 @@ UNAVAILABLE = Status(
 )
 
 
+_STATUSES: tuple[tuple[tuple[type[Exception], ...], Status], ...] = (
+    ((StoreUnavailableError, ClocksStandError), UNAVAILABLE),
+    ((EntropyNotMatchingError,), ENTROPY_NOT_MATCHING),
+    ((LineFullError,), TOO_MANY_COMMANDS),
+    ((UnknownTokenError, TokenRevokedError), UNAUTHENTICATED),
+    ((StreamReplacedError,), STREAM_REPLACED),
+    ((TooManySpectatorsError,), TOO_MANY_SPECTATORS),
+    ((NotForSubjectError,), NOT_FOR_SUBJECT),
+    ((UnknownMatchError,), PERMISSION_DENIED),
+    ((VersionsLostError,), FUTURE_VERSION),
+    ((CannotJoinError,), CANNOT_JOIN),
+)
+
+
 def status_of(error: Exception) -> Status | None:
     """The status of a known error, None for a mistake of ours."""
-    match error:
-        case StatusError():
-            return error.status
-        case StoreUnavailableError() | ClocksStandError():
-            return UNAVAILABLE
-        case EntropyNotMatchingError():
-            return ENTROPY_NOT_MATCHING
-        case LineFullError():
-            return TOO_MANY_COMMANDS
-        case UnknownTokenError() | TokenRevokedError():
-            return UNAUTHENTICATED
-        case LimitedError():
-            return too_fast(error.wait_ns)
-        case StreamReplacedError():
-            return STREAM_REPLACED
-        case TooManySpectatorsError():
-            return TOO_MANY_SPECTATORS
-        case NotForSubjectError():
-            return NOT_FOR_SUBJECT
-        case UnknownMatchError():
-            return PERMISSION_DENIED
-        case CannotJoinError():
-            return CANNOT_JOIN
-        case _:
-            return None
+    if isinstance(error, StatusError):
+        return error.status
+    if isinstance(error, LimitedError):
+        return too_fast(error.wait_ns)
+    return next((status for kinds, status in _STATUSES if isinstance(error, kinds)), None)
 
 
 def too_fast(wait_ns: int) -> Status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 
 from service.limits import LimitedError, StreamReplacedError, TokenRevokedError, TooManySpectatorsError
+from service.match import VersionsLostError
 from service.metrics.streams import StreamEnd
 from service.ports import StoreUnavailableError
 from service.rpc.statuses import SLOW_READER, StatusError
@@ -24,7 +25,7 @@ def stream_end(error: Exception) -> StreamEnd:
             return StreamEnd.SLOW_READER
         case StatusError() | LimitedError() | TooManySpectatorsError() | UnknownMatchError():
             return StreamEnd.REFUSED
-        case StoreUnavailableError():
+        case StoreUnavailableError() | VersionsLostError():
             return StreamEnd.UNAVAILABLE
         case _:
             return StreamEnd.INTERNAL_ERROR

@@ -52,6 +52,7 @@ _CAUSES: Final = {
     FaultCause.NOT_COMMITTED: "not committed",
     FaultCause.PUBLISH_STALL: "publish stall",
     FaultCause.OUTAGE: "outage",
+    FaultCause.COMMITS_LOST: "commits lost",
 }
 CAUSE: Final = named(_CAUSES)
 WIN: Final = named(

@@ -28,6 +28,7 @@ from service.secret import Secret
 from service.store import postgres_read
 from service.store.postgres_append import Appender
 from service.store.postgres_append_sql import PLANNING
+from service.store.postgres_lineage import PostgresLineage
 from service.store.postgres_link import OWN_FAULT, TROUBLE, Connection, Link, NotReadyError, connect, trouble
 from service.store.postgres_replicas import Replicas
 from service.store.postgres_schema import require_schema
@@ -62,13 +63,13 @@ class PostgresStore:
 
     def __init__(self, dsn: Secret[str], seal: Seal, replica_id: str) -> None:
         self._seal = seal
-        self._presence = Link(dsn)
-        self._replicas = Replicas(self._presence, replica_id)
-        self._appending = Link(dsn, PLANNING)
+        self.lineage = PostgresLineage(dsn, seal, replica_id)
+        self._replicas = Replicas(self.lineage, replica_id)
+        self._appending = Link(dsn, self.lineage, PLANNING)
         self._appender = Appender(self._appending, seal, self._replicas.mine)
-        self._writing = Link(dsn)
-        self._reading = [Link(dsn) for _ in range(READ_LINKS)]
-        self._timing = Link(dsn)
+        self._writing = Link(dsn, self.lineage)
+        self._reading = [Link(dsn, self.lineage) for _ in range(READ_LINKS)]
+        self._timing = Link(dsn, self.lineage)
         self._tasks: set[asyncio.Task[object]] = set()
         self._closed = False
 
@@ -176,7 +177,7 @@ class PostgresStore:
 
     async def service_ns(self) -> int:
         """The time of the database's own clock, on a connection that nothing else uses."""
-        async with self._timing.use() as connection:
+        async with self._timing.use(is_trusted=False) as connection:
             return await postgres_read.service_ns(connection)
 
     async def close(self) -> None:
@@ -185,7 +186,7 @@ class PostgresStore:
         await self._appender.finish()
         while self._tasks:
             await asyncio.wait(self._tasks)
-        for link in (self._appending, self._presence, self._writing, self._timing, *self._reading):
+        for link in (self._appending, self.lineage.link, self._writing, self._timing, *self._reading):
             await link.close()
 
     async def _read(

@@ -20,7 +20,7 @@ from service.ports import (
 from service.store.batches import MAX_BATCH, MAX_WAITING
 from service.store.event_json import audience_text
 from service.store.postgres_append_sql import CREDENTIALS, EVERYTHING, MOVES, REASON
-from service.store.postgres_link import OWN_FAULT, Connection, Link
+from service.store.postgres_link import OWN_FAULT, Connection, Link, Standing
 from service.store.rows import command_row, credential_row, deal_row, ended_at_ns
 from service.store.sealed_steps import sealed_step_text
 from service.store.sealing import Seal
@@ -33,11 +33,15 @@ RETRY_SECONDS: Final = 0.01
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A change, who waits for its outcome, until when it is tried, and when its match was found locked last."""
+    """A change, who waits for its outcome, until when it is tried, and the server that it was decided on.
+
+    `locked_at` is when its match was found locked last.
+    """
 
     change: Append
     future: asyncio.Future[None]
     gives_up: float
+    server: Standing
     locked_at: float | None = None
 
     def settle(self, outcome: Exception | None) -> None:
@@ -72,7 +76,8 @@ class Appender:
         if self._unfinished >= MAX_WAITING:
             raise StoreUnavailableError("too much waits for the store")
         self._unfinished += 1
-        job = _Job(change, self._loop.create_future(), self._loop.time() + SETTLE_SECONDS)
+        gives_up = self._loop.time() + SETTLE_SECONDS
+        job = _Job(change, self._loop.create_future(), gives_up, self._link.standing)
         self._waiting.append(job)
         self._go_on()
         return job.future
@@ -111,14 +116,15 @@ class Appender:
         late: Exception = StoreUnavailableError("somebody keeps the match locked")
         try:
             async with self._link.use() as connection:
-                outcomes = await self._attempt(connection, jobs)
+                if current := [job for job in jobs if not self._has_aged(job)]:
+                    outcomes = await self._attempt(connection, current)
         except StoreUnavailableError as error:  # whether it was carried out is unknown: a repeat will tell
-            late = error
+            outcomes, late = {}, error
         except Exception as error:  # noqa: BLE001  a mistake of ours must reach its waiters
             outcomes = dict.fromkeys(jobs, error)
         again = []
         for job in jobs:
-            if job in outcomes or self._loop.time() >= job.gives_up:
+            if job in outcomes or self._has_aged(job) or self._loop.time() >= job.gives_up:
                 self._unfinished -= 1
                 job.settle(outcomes.get(job, late))
             else:
@@ -126,6 +132,12 @@ class Appender:
         if again:
             self._waiting.extendleft(reversed(again))
             await asyncio.sleep(RETRY_SECONDS)
+
+    def _has_aged(self, job: _Job) -> bool:
+        """Whether it was decided on what may be lost since: what others said, or the match if anything was lost."""
+        now, record = self._link.standing, job.change.record
+        is_players_own = record is not None and record.refusal is None  # which follows from its match alone
+        return job.server.losses != now.losses if is_players_own else job.server != now
 
     async def _attempt(self, connection: Connection, jobs: Sequence[_Job]) -> dict[_Job, Exception | None]:
         """The outcomes that are known now; none for a match that somebody else keeps locked."""

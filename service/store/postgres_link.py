@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
@@ -22,6 +22,8 @@ IDLE_SECONDS: Final = 2
 ANSWER_SECONDS: Final = 3.0
 """After so long without an answer a connection is taken for lost."""
 CONNECT_SECONDS: Final = 2.0
+PATIENCE_SECONDS: Final = 1.0
+"""How long to wait for a server that was started anew to be compared with what is known."""
 MAX_WAITING: Final = 10_000
 """How many queries may wait for a connection before more are turned away."""
 OWN_FAULT: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
@@ -86,11 +88,44 @@ def unavailable(cause: BaseException) -> StoreUnavailableError:
     return error
 
 
-class Link:
-    """One connection, for one user at a time; others wait in order. When it is lost the next user makes a new one."""
+class Standing(NamedTuple):
+    """How often the server became another one, or may have, and how often something was lost by that."""
 
-    def __init__(self, dsn: Secret[str], settings: Mapping[str, str] | None = None) -> None:
+    turn: int
+    losses: int
+
+
+class Server(Protocol):
+    """Whom the connections lead to."""
+
+    turn: int
+    losses: int
+
+    async def greet(self, connection: Connection) -> int:
+        """Look whom a new connection leads to; the turn in which it may be used."""
+
+    async def trusted(self, patience_seconds: float) -> None:
+        """Returns when it was compared with what is known. Raises StoreUnavailableError after so long."""
+
+
+class Link:
+    """One connection, for one user at a time; others wait in order. When it is lost the next user makes a new one.
+
+    With `patience_seconds` its users wait for so long until the server may be trusted.
+    """
+
+    def __init__(
+        self,
+        dsn: Secret[str],
+        server: Server,
+        settings: Mapping[str, str] | None = None,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._dsn = dsn
+        self._server = server
+        self._patience_seconds = patience_seconds
+        self._connected_turn = 0
         self._settings = settings
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
@@ -102,15 +137,29 @@ class Link:
         """How many use it or wait for it."""
         return self._waiting
 
+    @property
+    def standing(self) -> Standing:
+        """That of the server, as far as anybody here knows."""
+        return Standing(self._server.turn, self._server.losses)
+
     @asynccontextmanager
-    async def use(self) -> AsyncIterator[Connection]:
-        """The connection. Raises StoreUnavailableError for trouble; what the user is to blame for passes through."""
+    async def use(self, *, is_trusted: bool = True) -> AsyncIterator[Connection]:
+        """The connection. Raises StoreUnavailableError for trouble; what the user is to blame for passes through.
+
+        It raises that too while the server is not trusted, unless that does not matter, and when another one has taken
+        over in the meantime: what this one said counts for nothing then.
+        """
         if self._closed or self._waiting >= MAX_WAITING:
             raise StoreUnavailableError("the store is closed" if self._closed else "too much waits for the store")
         self._waiting += 1
         try:
             async with self._turn:
-                yield await self._connected()
+                connection = await self._connected()
+                if is_trusted:
+                    await self._server.trusted(self._patience_seconds)
+                    self._require_turn()
+                yield connection
+                self._require_turn()
         except OWN_FAULT:
             raise
         except TROUBLE as error:
@@ -129,9 +178,16 @@ class Link:
                 self._connection = None
 
     async def _connected(self) -> Connection:
+        if self._connected_turn != self._server.turn:
+            self._abandon()
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._dsn, settings=self._settings)
+            self._connected_turn = await self._server.greet(self._connection)
         return self._connection
+
+    def _require_turn(self) -> None:
+        if self._connected_turn != self._server.turn:
+            raise StoreUnavailableError("another server has taken over")
 
     def _abandon(self) -> None:
         if self._connection is not None:

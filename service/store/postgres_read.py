@@ -32,6 +32,16 @@ async def snapshot(connection: Connection, seal: Seal, match_id: str) -> MatchSt
     return None if row is None else snapshot_of(tuple(row), seal)
 
 
+async def steps_at(connection: Connection, seal: Seal, versions: Mapping[str, int]) -> Mapping[str, Step]:
+    """The steps that made these versions of matches, of those that there are."""
+    query = (
+        "SELECT match_id, version, events FROM steps"
+        " JOIN unnest($1::text[], $2::int8[]) AS asked (match_id, version) USING (match_id, version)"
+    )
+    rows = await connection.fetch(query, list(versions), list(versions.values()))
+    return {match_id: sealed_step_of(text, seal, f"{match_id}/{version}") for match_id, version, text in rows}
+
+
 async def command(connection: Connection, match_id: str, sender: Audience, command_id: str) -> CommandRecord | None:
     """The stored outcome of a command."""
     query = (

@@ -7,7 +7,8 @@ from typing import Final
 from asyncpg import Record
 
 from service.ports import Heartbeat, LedgerRow, Others, Peer
-from service.store.postgres_link import Connection, Link
+from service.store.postgres_lineage import PostgresLineage
+from service.store.postgres_link import Connection
 from service.store.rows import fault_of, fault_row
 
 FENCE_AFTER_SECONDS: Final = 3
@@ -45,6 +46,7 @@ _FAULT: Final = f"""
     INSERT INTO faults (replica_id, cause, match_id, from_ns, to_ns, evidence)
     SELECT $1, $2, $3, $4, $5, $6 FROM alone
 """
+_LAST_FAULT: Final = "SELECT coalesce(max(fault_id), 0) FROM faults"
 _FAULTS: Final = """
     SELECT fault_id, cause, match_id, from_ns, to_ns, evidence FROM faults WHERE to_ns >= $1 ORDER BY fault_id
 """
@@ -53,8 +55,8 @@ _FAULTS: Final = """
 class Replicas:
     """This replica among the others, on a link of its own: a heartbeat waits behind no match."""
 
-    def __init__(self, link: Link, replica_id: str) -> None:
-        self._link = link
+    def __init__(self, lineage: PostgresLineage, replica_id: str) -> None:
+        self._lineage, self._link = lineage, lineage.link
         self._replica_id = replica_id
         self._epoch = 0
         self._known_fault = 0
@@ -68,7 +70,9 @@ class Replicas:
         state = "retired" if heartbeat.retired else "leaving" if heartbeat.leaving else "live"
         row = self._replica_id, state, heartbeat.at_ns, heartbeat.closed_ns
         async with self._link.use() as connection:
+            self._lineage.beating(heartbeat.at_ns)
             self._epoch = await connection.fetchval(_BEAT, *row)
+            self._lineage.beaten(heartbeat.at_ns)
             return await self._others(connection)
 
     async def others(self) -> Others:
@@ -90,8 +94,9 @@ class Replicas:
     async def faults(self, since_ns: int) -> list[LedgerRow]:
         """The rows whose spans end at or after this instant, oldest first; they are no news any more."""
         async with self._link.use() as connection:
+            last: int = await connection.fetchval(_LAST_FAULT)  # before the rows: one in between is news, or both
             rows = await connection.fetch(_FAULTS, since_ns)
-        self._known_fault = max((row["fault_id"] for row in rows), default=self._known_fault)
+        self._known_fault = max((row["fault_id"] for row in rows), default=last)
         return [fault_of(tuple(row)[1:]) for row in rows]
 
     async def _others(self, connection: Connection) -> Others:

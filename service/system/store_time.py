@@ -62,6 +62,17 @@ class StoreTime:
         self._samples.append(fresh)
         self._best = min(self._samples, key=lambda one: one.error_at(answered_ns))
 
+    async def make_sure(self, error_ns: int) -> bool:
+        """Ask until the error is no more than this, at most so often as counts; whether it is.
+
+        The first question often opens the connection too, so its answer says little. Raises StoreUnavailableError.
+        """
+        for number in range(SAMPLES):
+            await self.sample()
+            if number and self.error_bound_ns() <= error_ns:
+                return True
+        return False
+
     async def run(self) -> None:
         """Keep asking until cancelled."""
         while True:

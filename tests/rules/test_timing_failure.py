@@ -35,7 +35,7 @@ TURN = playing("2-3", one="3-4 2-6 1-1", two="4-5 0-0 6-6")
 LEGAL = play("3-4 E")
 ILLEGAL = (cmd.Pass(), cmd.Bid(15), play("5-5 N"), cmd.Start())
 WIDEST_NS = TOLERANCES.widest_stamp_ns
-BURNING = {FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL}
+BURNING = {FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL, FaultCause.COMMITS_LOST}
 
 
 def failed(evidence: str, now_ns: int) -> ev.Step:

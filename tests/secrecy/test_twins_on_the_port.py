@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from engine.view import Audience
-from service import wiring
+from service import backends
 from service.matches import token_hash
 from service.ports import Append, Credential
 from service.store.sqlite import SqliteStore
@@ -117,7 +117,7 @@ async def live(database: Path, course: Course, plan: Plan) -> list[bytes]:
     """What an observer gets of a course from `plan.live_from` on, and what the metrics say then."""
     await store_course(database, course, plan.live_from)
     clock = StandingTime(course.script.moves[-1].at_ns)
-    with patch.object(wiring, "service_time", lambda _: clock):
+    with patch.object(backends, "service_time", lambda _: clock):
         async with served(database) as server:
             said = [data async for data in _said(server, course, plan)]
             said += [repr(sample).encode() for sample in _samples(server)]

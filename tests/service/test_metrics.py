@@ -81,6 +81,26 @@ async def test_a_match_that_is_read_again_is_counted_once() -> None:
 
 
 @in_virtual_time
+async def test_an_end_that_is_read_before_its_write_is_heard_of_is_counted_once() -> None:
+    """A stream of the match may look into the store while the answer of the write is on its way."""
+    async with Process.running(started()) as process:
+        match, append = process.matches.get(MATCH_ID), process.store.append
+
+        async def answered_late(change: Append) -> None:
+            await append(change)
+            await asyncio.sleep(0.5)
+
+        process.store.append = answered_late  # type: ignore[method-assign]
+        ticket = await submit(process, cmd.Resign())
+        await asyncio.sleep(0.1)
+        match.look_again()
+        assert (await match.known_state()).result is not None
+        assert (await ticket.done).refusal is None
+        assert read(process, "specbid_matches_finished_total", result="resignation") == 1
+        assert phases(process) == {}
+
+
+@in_virtual_time
 async def test_a_command_without_an_outcome_says_why() -> None:
     """The store was away; the clocks stood; what it asked for cannot be; each is seen beside the refusals."""
     async with Process.running(started()) as process:

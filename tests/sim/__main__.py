@@ -38,6 +38,7 @@ def main() -> int:
     many.add_argument("first", type=int)
     many.add_argument("count", type=int)
     many.add_argument("--replicas", action="store_true", help="only the modes with several replicas; else those of one")
+    many.add_argument("--tails", action="store_true", help="only the mode in which their database loses its tail")
     many.set_defaults(run=_many)
     digests = commands.add_parser("digests", help="print the digests of the traces of some seeds")
     digests.add_argument("count", type=int)
@@ -75,7 +76,7 @@ def _scenario(arguments: argparse.Namespace) -> int:
 def _many(arguments: argparse.Namespace) -> int:
     last = arguments.first + arguments.count
     chunks = [range(first, min(first + CHUNK, last)) for first in range(arguments.first, last, CHUNK)]
-    modes = REPLICATED if arguments.replicas else ALONE
+    modes = (Mode.TAILS,) if arguments.tails else REPLICATED if arguments.replicas else ALONE
     counts: Counter[str] = Counter()
     found = 0
     with ProcessPoolExecutor(2) as pool:

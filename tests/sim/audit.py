@@ -9,6 +9,7 @@ from engine import events as ev
 from engine.clock import SECOND_NS
 from tests.sim.audit_faults import audit_faults
 from tests.sim.audit_log import audit_answers, audit_log
+from tests.sim.audit_tails import audit_noticed, audit_tails
 from tests.sim.audit_time import audit_first_stamps, audit_stamps, audit_time
 from tests.sim.clients import Watcher
 from tests.sim.disk import Disk
@@ -28,12 +29,14 @@ def audit(truth: Truth, disk: Disk, watchers: Sequence[Watcher], *, only_clients
     """Check every invariant; what is violated is told to `truth`. `only_clients`: no fault of the service was made."""
     audit_stamps(truth)
     audit_answers(truth, disk)
+    audit_noticed(truth, disk)
     told = stories(disk)
     for story in told:
         audit_log(truth, disk, story)
         audit_time(truth, story)
         audit_first_stamps(truth, story)
         audit_faults(truth, story)
+        audit_tails(truth, story)
         _check_decided(truth, story)
         _check_suspensions(truth, story)
         _check_promptness(truth, story)

@@ -7,6 +7,7 @@ from engine import events as ev
 from engine import invariants
 from engine.decide import Evidence, decide, decide_service
 from engine.tiles import Tile
+from engine.view import Audience
 from service.ports import Append
 from tests.sim.disk import Disk, Written
 from tests.sim.prepared import AUDIENCES
@@ -31,14 +32,19 @@ def audit_log(truth: Truth, disk: Disk, story: Story) -> None:
         _check_verdict(truth, story, written.change.record.version, written)
 
 
+def key_of(written: Written) -> tuple[str, Audience, str] | None:
+    """Whose command a change was, if it was one's."""
+    record = written.change.record
+    return None if record is None else (written.change.match_id, record.sender, record.command_id)
+
+
 def audit_answers(truth: Truth, disk: Disk) -> None:
     """Answered means logged: each outcome that a client got was durable before the service sent it."""
-    durable = {
-        (written.change.match_id, written.change.record.sender, written.change.record.command_id): written
-        for written in disk.history
-        if written.change.record is not None
-    }
+    durable = {key_of(written): written for written in disk.history}
+    gone = {key_of(written): written.at_ns for written in disk.lost}
     for match_id, holder, outcome, sent_ns in truth.answers:
+        if gone.get((match_id, AUDIENCES[holder], outcome.command_id), sent_ns) < sent_ns:
+            continue  # it was stored when it was answered
         written = durable.get((match_id, AUDIENCES[holder], outcome.command_id))
         if written is None or written.at_ns > sent_ns:
             truth.violated("answered means logged", f"{match_id} {outcome.command_id} answered at {sent_ns}")

@@ -8,6 +8,7 @@ from engine.decide import decide
 from engine.faults import TOLERANCES, FaultCause
 from engine.seats import Seat
 from service.ports import CommandRecord
+from tests.sim.audit_tails import loss_of
 from tests.sim.prepared import AUDIENCES, HOLDERS
 from tests.sim.story import Story, is_loss_on_time, is_resignation, read, request_for, sendings, timing_failure
 from tests.sim.truth import Attempt, Truth
@@ -46,7 +47,7 @@ def audit_first_stamps(truth: Truth, story: Story) -> None:
     }
     for written in (*story.written[story.versions.start :], *story.refusals):
         record = None if written is None else written.change.record
-        if record is None or HOLDERS[record.sender] in crowded:
+        if record is None or HOLDERS[record.sender] in crowded or _was_lost_before(story, record):
             continue
         sent = [one for one in sendings(truth, story.match_id, record) if one.stamp is not None]
         judged = next((one for one in sent if one.stamp == record.receipt.arrival), None)
@@ -54,6 +55,12 @@ def audit_first_stamps(truth: Truth, story: Story) -> None:
             _came_before(one, judged) and not _had_to_wait(story, record, one) for one in sent
         ):
             truth.violated("a command is judged by its first stamp", f"{story.match_id} {record.command_id}")
+
+
+def _was_lost_before(story: Story, record: CommandRecord) -> bool:
+    """Whether this command was stored before, with a stamp that was lost with it."""
+    before = [gone.change.record for gone in story.lost if gone.change.record is not None]
+    return (record.sender, record.command_id) in [(one.sender, one.command_id) for one in before]
 
 
 def _came_before(one: Attempt, judged: Attempt) -> bool:
@@ -114,8 +121,9 @@ def _check_loss(truth: Truth, story: Story, version: int) -> None:
                 continue
             if (AUDIENCES[attempt.holder], command_id) in decided or _stood_still(story, version, attempt):
                 continue
-            is_excused = _had_time_to_repeat(truth, attempt, decision.deadline_ns) or _was_fenced(
-                truth, story, attempt, decision.deadline_ns
+            is_excused = any(
+                excuse(truth, story, attempt, decision.deadline_ns)
+                for excuse in (_had_time_to_repeat, _was_fenced, _had_time_to_see_it_lost)
             )
             if _would_count(story, version, attempt, decision.seat) and not is_excused:
                 early_ms = (decision.deadline_ns - attempt.arrived_service_ns) / MS_NS
@@ -140,7 +148,18 @@ def _stood_still(story: Story, version: int, attempt: Attempt) -> bool:
     return any(from_ns <= attempt.arrived_service_ns < to_ns for from_ns, to_ns in spans)
 
 
-def _had_time_to_repeat(truth: Truth, attempt: Attempt, deadline_ns: int) -> bool:
+def _had_time_to_see_it_lost(truth: Truth, story: Story, attempt: Attempt, deadline_ns: int) -> bool:
+    """Whether it was stored, and lost long enough before the deadline."""
+    for gone in story.lost:
+        record, loss = gone.change.record, loss_of(truth, gone)
+        if record is None or loss is None or record.command_id != attempt.command_id:
+            continue
+        if truth.true_ns(deadline_ns) > loss.to_ns + TOLERANCES.aftermath_ns:
+            return True
+    return False
+
+
+def _had_time_to_repeat(truth: Truth, _: Story, attempt: Attempt, deadline_ns: int) -> bool:
     """Whether the process died with the command, and a new one was there long enough before the deadline."""
     died_ns = truth.lives[attempt.life].ended_ns
     if died_ns is None:

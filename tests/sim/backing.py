@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from service.fanout.local import LocalBus
 from service.ports import Bus, Store
+from service.tails import Lineage
 from tests.sim.disk import Disk
 from tests.sim.store import Owner, SimStore, Weather
 from tests.sim.world import World
@@ -20,6 +21,7 @@ class Behind(NamedTuple):
     bus: Bus
     now_ns: Callable[[], int]
     error_bound_ns: Callable[[], int]
+    lineage: Lineage | None = None
 
 
 class Backing(Protocol):

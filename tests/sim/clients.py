@@ -118,6 +118,11 @@ class Watcher(Client):
             self.stream, self.healthy_since_ns = None, None
             self.world.after(again_after_ns, self._reconnect)
 
+    def begin_anew(self) -> None:
+        """What was seen is no more."""
+        self.truth.count("watch begun anew")
+        self.cursor, self.view = 0, None
+
     def saw(self, view: View) -> None:
         """A view came that is not older than the last one."""
 
@@ -165,7 +170,9 @@ class Watcher(Client):
 
     def _stream_ended(self, caller: Caller, code: grpc.StatusCode) -> None:
         if self.stream is not None and self.stream.caller is caller:
-            if code not in _GONE:
+            if code is grpc.StatusCode.OUT_OF_RANGE and self.truth.losses:
+                self.begin_anew()
+            elif code not in _GONE:
                 self.truth.violated("a watch can be resumed", f"{self.match_id} {self.holder} {self.cursor}: {code}")
             ended, self.stream, self.healthy_since_ns = self.stream, None, None
             self.stream_ended(ended)

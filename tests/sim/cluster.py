@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from service.ports import Append
+from service.backends import SURE_NS
+from service.ports import Append, StoreUnavailableError
 from service.secret import Secret
 from service.store.postgres import PostgresStore
 from service.system.store_time import StoreTime
@@ -59,10 +60,10 @@ class Shared:
         store = self._store = NotedStore(Secret(f"postgresql://{self._name}"), SEAL, self._name)
         store.on_append = partial(self._server.tables.disk.hand_in, author=self._process.life.number)
         clock = StoreTime(store.service_ns, self._boot_ns)
-        for _ in range(2):
-            await clock.sample()
+        if not await clock.make_sure(SURE_NS):
+            raise StoreUnavailableError
         self._sampling = self._process.loop.create_task(clock.run())
-        return Behind(store, self._bus, clock.now_ns, clock.error_bound_ns)
+        return Behind(store, self._bus, clock.now_ns, clock.error_bound_ns, store.lineage)
 
     async def close(self) -> None:
         if self._sampling is not None:
@@ -118,6 +119,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start all replicas."""
+        self.disk.keep()
         for machine in self.machines:
             machine.start()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from engine.events import MatchAborted, MatchWon, Step
 from engine.state import MatchState
@@ -27,6 +27,10 @@ from service.ports import (
 CommandKey: TypeAlias = tuple[str, Audience, str]
 ChangeKey: TypeAlias = tuple[int, str, int, Step, str | None]
 LATEST_NS = (1 << 63) - 1
+_ROWS = (
+    *("logs", "due", "commands", "credentials", "requests", "invites", "deals", "snapshots"),
+    *("ledger", "noted", "heartbeat", "history"),
+)
 
 
 class Replacement(NamedTuple):
@@ -66,6 +70,8 @@ class Disk:
 
     now_ns: Callable[[], int]
     on_append: Callable[[Append], None] = lambda _: None
+    on_rewind: Callable[[], None] = lambda: None
+    """Hears that the last of it is gone."""
     logs: dict[str, list[Step]] = field(default_factory=dict)
     due: dict[str, DueMatch] = field(default_factory=dict)
     """The live matches."""
@@ -87,26 +93,56 @@ class Disk:
         """A process has decided on a change."""
         self.handed_in.setdefault(_key(change, author), self.now_ns())
 
+    lost: list[Written] = field(default_factory=list)
+    """What was durable, and is gone since the last of it was lost."""
+    _journal: list[tuple[int, Write, int]] = field(default_factory=list)
+    _first: dict[str, Any] = field(default_factory=dict)
+
+    def keep(self) -> None:
+        """From here on what is written can be lost again."""
+        self._journal.clear()
+        self._first = {name: _copied(getattr(self, name)) for name in _ROWS}
+
+    def rewind(self, to_ns: int) -> None:
+        """Lose what was written after this instant (true time)."""
+        self.lost += [written for written in self.history if written.at_ns > to_ns]
+        for name in _ROWS:
+            setattr(self, name, _copied(self._first[name]))
+        self._journal = [entry for entry in self._journal if entry[0] <= to_ns]
+        for at_ns, change, author in self._journal:
+            self._put(change, at_ns, author)
+        self.on_rewind()
+
     def write(self, change: Write, author: int = 0) -> Exception | None:
         """Write a change, or say why not; nothing of it is written then. Processes of one disk have one author."""
         match change:
+            case Append() if (refusal := self.refusal(change)) is not None:
+                return refusal
+            case Credential() if change.match_id not in self.logs:
+                return AssertionError("a token for no match")
+            case Replacement(token_hash, _) if token_hash not in self.credentials:
+                return UnknownTokenError()
+        self._put(change, self.now_ns(), author)
+        self._journal.append((self.now_ns(), change, author))
+        if isinstance(change, Append):
+            self.on_append(change)
+        return None
+
+    def _put(self, change: Write, at_ns: int, author: int) -> None:
+        match change:
             case Append():
-                return self._append(change, author)
+                self._carry_out(change)
+                decided_ns = self.handed_in.get(_key(change, author), at_ns)
+                self.history.append(Written(at_ns, change, len(self.ledger), author, decided_ns))
             case Credential():
-                if change.match_id not in self.logs:
-                    return AssertionError("a token for no match")
                 self.credentials[change.token_hash] = change
             case Replacement(token_hash, by):
-                credential = self.credentials.pop(token_hash, None)
-                if credential is None:
-                    return UnknownTokenError()
-                self.credentials[by] = replace(credential, token_hash=by)
+                self.credentials[by] = replace(self.credentials.pop(token_hash), token_hash=by)
             case Heartbeat():
                 self.heartbeat = change
             case LedgerRow():
                 self.ledger.append(change)
-                self.noted.append(Noted(self.now_ns(), author))
-        return None
+                self.noted.append(Noted(at_ns, author))
 
     def credential(self, token_hash: bytes) -> Credential | None:
         """What a token is good for, and when its match ended."""
@@ -140,15 +176,6 @@ class Disk:
             return AssertionError("no instant is that late")
         return None
 
-    def _append(self, change: Append, author: int) -> Exception | None:
-        if (refusal := self.refusal(change)) is not None:
-            return refusal
-        self._carry_out(change)
-        decided_ns = self.handed_in.get(_key(change, author), self.now_ns())
-        self.history.append(Written(self.now_ns(), change, len(self.ledger), author, decided_ns))
-        self.on_append(change)
-        return None
-
     def _carry_out(self, change: Append) -> None:
         match_id = change.match_id
         if change.events:
@@ -173,3 +200,10 @@ class Disk:
 def _key(change: Append, author: int) -> ChangeKey:
     command_id = None if change.record is None else change.record.command_id
     return author, change.match_id, change.expected_version, change.events, command_id
+
+
+def _copied(rows: Any) -> Any:  # noqa: ANN401  rows of every kind
+    """Rows that may be added to; of logs the steps of each match as well."""
+    if isinstance(rows, dict):
+        return {key: list(row) if isinstance(row, list) else row for key, row in rows.items()}
+    return list(rows) if isinstance(rows, list) else rows

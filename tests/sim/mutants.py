@@ -99,7 +99,7 @@ STAMPS = (
     _mutant(
         "first stamp of a command that could not be stored forgotten",
         WRITER,
-        "arrival = self._owed.get(owed, order.arrival)",
+        "arrival = self._owed.first(order)",
         "arrival = order.arrival",
     ),
 )

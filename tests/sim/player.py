@@ -74,6 +74,10 @@ class Player(Watcher):
         self._planned_version = 0
         self._next_latency_ns = 0
 
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        self._planned_version = 0
+
     def saw(self, view: View) -> None:
         """Think about it, once a version."""
         assert isinstance(view, views_pb2.MatchView)

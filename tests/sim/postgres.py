@@ -168,11 +168,17 @@ class Server:
     def restart(self, length_ns: int) -> None:
         """Every connection breaks, and what was not committed never is; for so long nobody can connect."""
         self._incarnation += 1
+        self.tables.incarnation = self._incarnation
         self._locked.clear()
         self.weather.down_until_ns = max(self.weather.down_until_ns, self.world.now_ns + length_ns)
         for session in list(self.sessions):
             self._travel(session, session.lose, is_answer=True)
             self.sessions.pop(session)
+
+    def lose_tail(self, lag_ns: int, length_ns: int) -> None:
+        """A standby takes over after a while that lacks the commits of this last time; it knows of some replica."""
+        self.restart(length_ns)
+        self.tables.rewind(max(self.tables.first_beat_ns, self.world.now_ns - lag_ns))
 
     def _greet(self, session: Session, asked: asyncio.Future[list[Row]]) -> None:
         if self.weather.down_until_ns > self.world.now_ns:

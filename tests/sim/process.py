@@ -223,6 +223,7 @@ class SimProcess:
             bus=behind.bus,
             entropy=SimEntropy(chance),
             metrics=METRICS,
+            lineage=behind.lineage,
         )
         self._gatekeeper = Gatekeeper(behind.store, METRICS, now_ns=core.clock.now_ns)
         service = MatchService(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.sim.mutants import ALONE, CORE, MATCH, WATERMARK, WRITER, Change, Mutant
+from tests.sim.tail_mutants import LOST_TAILS
 
 LOOKOUT, STORE_TIME = "service/lookout.py", "service/system/store_time.py"
 STATEMENTS, REPLICAS = "service/store/postgres_append_sql.py", "service/store/postgres_replicas.py"
@@ -111,8 +112,9 @@ NEWS = (
     _mutant(
         "whoever looks while another looks sees what was",
         WRITER,
-        "        state, doubts = self._state, self._doubts\n",
-        "        state = self._state\n        doubts = self._settled_doubts = self._doubts\n",
+        "        state, doubts, turn = self._state, self._doubts, self._services.store_turn()\n",
+        "        state, turn = self._state, self._services.store_turn()\n"
+        "        doubts = self._settled_doubts = self._doubts\n",
     ),
     _mutant(
         "a viewer who has seen more elsewhere is sent away",
@@ -202,6 +204,6 @@ CLOCKS = (
     _mutant("stamps without the clock's error", "service/timing_guard.py", "now_ns + error_ns)", "now_ns)"),
 )
 
-AMONG_REPLICAS = (*WAITING, *LATE_TURNS, *FENCING, *NEWS, *WRITES, *STOPS, *CLOCKS)
+AMONG_REPLICAS = (*WAITING, *LATE_TURNS, *FENCING, *NEWS, *WRITES, *STOPS, *CLOCKS, *LOST_TAILS)
 """What only several replicas can show."""
 MUTANTS = (*ALONE, *AMONG_REPLICAS)

@@ -110,6 +110,19 @@ def clock_is_ahead(stage: ReplicaStage) -> None:
     stage.turn.move_at(SECOND_NS + 185 * MS_NS)
 
 
+def move_is_lost(stage: ReplicaStage) -> None:
+    """A move was answered; then a standby takes over that lacks it, and the deadline has passed."""
+    stage.turn.move_at(DUE_NS - 300 * MS_NS)
+    _at(stage, -100, partial(stage.troubles.tail_lost, 350 * MS_NS, 700 * MS_NS))
+
+
+def move_is_lost_and_made_again(stage: ReplicaStage) -> None:
+    """The player sees that it is gone when the standby is there, three seconds of bank later."""
+    stage.turn.move_at(DUE_NS - 300 * MS_NS)
+    _at(stage, -100, partial(stage.troubles.tail_lost, 350 * MS_NS, 3 * SECOND_NS))
+    stage.turn.move_at(DUE_NS + 6 * SECOND_NS)
+
+
 def _at(stage: ReplicaStage, after_ms: int, action: Callable[[], object]) -> None:
     def act() -> None:
         action()
@@ -143,4 +156,12 @@ REPLICA_SCENARIOS = (
     ReplicaScenario("all leave in turn", all_leave_in_turn, LOST, runs_until_ns=DUE_NS + 5 * SECOND_NS, plays=True),
     ReplicaScenario("one comes as the last one leaves", one_comes_as_the_last_one_leaves, LOST),
     ReplicaScenario("clock is ahead", clock_is_ahead),
+    ReplicaScenario("move is lost", move_is_lost, ABORTED, runs_until_ns=DUE_NS + 3 * SECOND_NS),
+    ReplicaScenario(
+        "move is lost and made again",
+        move_is_lost_and_made_again,
+        ABORTED,
+        wish=POOR_OPPONENT,
+        runs_until_ns=DUE_NS + 8 * SECOND_NS,
+    ),
 )

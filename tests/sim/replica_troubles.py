@@ -7,6 +7,7 @@ from random import Random
 from tests.sim.cluster import Cluster
 from tests.sim.machine import Machine
 from tests.sim.troubles import Troubles
+from tests.sim.truth import TAIL_LOST
 from tests.sim.world import MS_NS, SECOND_NS
 
 MOST_EFFECTS = 60
@@ -92,6 +93,13 @@ class ReplicaTroubles(Troubles):
         self.note("failover", length_ns)
         self.cluster.server.restart(length_ns)
 
+    def tail_lost(self, lag_ns: int | None = None, length_ns: int | None = None) -> None:
+        """A standby takes over that was behind: what it lacks was acknowledged."""
+        lag_ns = lag_ns or self.length_ns(5 * MS_NS, 4 * SECOND_NS)
+        length_ns = length_ns or self.length_ns(100 * MS_NS, 4 * SECOND_NS)
+        self.note(TAIL_LOST, length_ns)
+        self.cluster.server.lose_tail(lag_ns, length_ns)
+
     def slow_store(self, length_ns: int | None = None, slowness_ns: int | None = None) -> None:
         """Each commit takes long."""
         length_ns = length_ns or self.length_ns(50 * MS_NS, 3 * SECOND_NS)
@@ -159,3 +167,14 @@ class ReplicaTroubles(Troubles):
         if machine.process is not None:
             self.note(kind, length_ns).life = machine.process.life.number
         return machine
+
+
+class TailTroubles(ReplicaTroubles):
+    """Those of a cluster whose standby is behind."""
+
+    def strike(self, kind: str | None = None) -> None:
+        """Make a fault now; of those of any kind every other one is the loss of the tail."""
+        if kind is None and not self.has_ended and self.chance.random() < 0.5:
+            self.tail_lost()
+        else:
+            super().strike(kind)

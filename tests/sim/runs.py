@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.sim.process import SimProcess
 from tests.sim.replica_scenarios import REPLICA_SCENARIOS, ReplicaScenario
 from tests.sim.scenarios import SCENARIOS, Scenario
-from tests.sim.simulation import ALONE, REPLICATED, Mode, Simulation
+from tests.sim.simulation import ALONE, SHARED, Mode, Simulation
 from tests.sim.stage import ReplicaStage, Stage
 from tests.sim.world import MS_NS
 
@@ -119,10 +119,10 @@ def everything(seed_count: int) -> Iterator[Finding]:
 
 
 def among_replicas(seed_count: int) -> Iterator[Finding]:
-    """What several replicas violate: in the scenarios, then in seeds, each in both modes."""
+    """What several replicas violate: in the scenarios, then in seeds, each in all modes."""
     for scenario in REPLICA_SCENARIOS:
         for violation in play_among_replicas(scenario).violations:
             yield Finding(violation, f"make sim SCENARIO='{scenario.name}'")
     for seed in range(seed_count):
-        for mode in REPLICATED:
+        for mode in SHARED:
             yield from survey(range(seed, seed + 1), (mode,)).findings

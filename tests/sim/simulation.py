@@ -11,7 +11,7 @@ import structlog
 
 from engine import events as ev
 from engine.clock import Decision
-from engine.evolve import advance
+from engine.evolve import advance, replay
 from engine.state import MatchState, Phase
 from service.ports import Append
 from tests.sim.audit import audit
@@ -23,7 +23,7 @@ from tests.sim.logs import note_logs
 from tests.sim.machine import LoneMachine
 from tests.sim.player import Player, Temper
 from tests.sim.prepared import Prepared, Wish, often_kept, prepare
-from tests.sim.replica_troubles import ReplicaTroubles
+from tests.sim.replica_troubles import ReplicaTroubles, TailTroubles
 from tests.sim.troubles import MachineTroubles, Troubles
 from tests.sim.truth import AMONG_REPLICAS, Truth
 from tests.sim.world import MS_NS, SECOND_NS, World
@@ -40,7 +40,7 @@ STANDSTILLS = ("stall", "sigstop", "sleep", "step", "crash")
 
 
 class Mode(Enum):
-    """What goes wrong; in two of them with several replicas, in the last one behind an Envoy."""
+    """What goes wrong; in three of them with several replicas, in one behind an Envoy."""
 
     LIGHT = "light"
     HEAVY = "heavy"
@@ -49,10 +49,13 @@ class Mode(Enum):
     REPLICAS = "replicas"
     DEPLOYS = "deploys"
     ENVOY = "envoy"
+    TAILS = "tails"
 
 
 REPLICATED = (Mode.REPLICAS, Mode.DEPLOYS)
-"""Those in which several replicas share a database."""
+"""Those in which several replicas share a database that keeps what it has acknowledged."""
+SHARED = (*REPLICATED, Mode.TAILS)
+"""And with the one in which it does not."""
 ALONE = (Mode.LIGHT, Mode.HEAVY, Mode.CLIENT, Mode.PLANNED)
 """Those of one process and its disk, with nothing in front of it."""
 
@@ -87,7 +90,8 @@ class Simulation:
         if self.has_replicas:
             self.truth.patience = AMONG_REPLICAS
             self.machine = Cluster(self.world, self.truth, drain_seconds=0.4 + drain_seconds, size=2 + seed % 2)
-            self.troubles = ReplicaTroubles(self.machine, self.world.chance("troubles"))
+            troubles = TailTroubles if mode is Mode.TAILS else ReplicaTroubles
+            self.troubles = troubles(self.machine, self.world.chance("troubles"))
         else:
             self.machine = LoneMachine(self.world, self.truth, drain_seconds=drain_seconds)
             self.machine.envoy = Envoy(self.world) if mode is Mode.ENVOY else None
@@ -95,21 +99,23 @@ class Simulation:
             if mode is Mode.ENVOY:
                 self.troubles.kinds = {kind: self.troubles.kinds[kind] for kind in STANDSTILLS}
         self.machine.disk.on_append = self._appended
+        self.machine.disk.on_rewind = self._rewound
         self.states: dict[str, MatchState] = {}
         self.players: list[Player] = []
         self.watchers: list[Watcher] = []
         self.enemies: list[Hostile] = []
         self._active_until_ns = (14 if mode is Mode.ENVOY else self.chance.choice([4, 4, 5, 14])) * SECOND_NS
         few = self.chance.choice([1, 1, 2])
-        self._is_heavy = mode is Mode.HEAVY or (mode is Mode.REPLICAS and self.chance.random() < 0.5)
-        self._aims = 3 if self._is_heavy else few if mode in (Mode.LIGHT, Mode.REPLICAS) else 0
+        has_troubles = mode in (Mode.REPLICAS, Mode.TAILS)
+        self._is_heavy = mode is Mode.HEAVY or (has_troubles and self.chance.random() < 0.5)
+        self._aims = 3 if self._is_heavy else few if mode is Mode.LIGHT or has_troubles else 0
         self._aims = 8 if mode is Mode.ENVOY else self._aims
         self._has_begun = False
 
     @property
     def has_replicas(self) -> bool:
         """Whether several processes share the matches."""
-        return self.mode in REPLICATED
+        return self.mode in SHARED
 
     def run(self) -> Report:
         """Play it to the end, and judge it."""
@@ -249,6 +255,10 @@ class Simulation:
 
     def _around(self, decision: Decision) -> int:
         return decision.deadline_ns - self.world.service_ns() + self.chance.randrange(-1_200 * MS_NS, 100 * MS_NS)
+
+    def _rewound(self) -> None:
+        """Follow the log back to where it ends now."""
+        self.states = {match_id: replay(log) for match_id, log in self.machine.disk.logs.items()}
 
     def _appended(self, change: Append) -> None:
         """Follow the log; a decision that begins may be aimed at."""

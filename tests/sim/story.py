@@ -36,6 +36,8 @@ class Story:
     written: list[Written | None] = field(default_factory=lambda: [None])
     refusals: list[Written] = field(default_factory=list)
     """Records that came with no version of their own."""
+    lost: list[Written] = field(default_factory=list)
+    """What was durable and is gone."""
     rows: list[tuple[int, Fault]] = field(default_factory=list)
     """The rows of the ledger that concern the match, with their places in it."""
     noted: list[Noted] = field(default_factory=list)
@@ -139,6 +141,7 @@ def stories(disk: Disk) -> list[Story]:
         story.written.append(written)
     for story in told.values():
         story.noted = disk.noted
+        story.lost = [written for written in disk.lost if written.change.match_id == story.match_id]
         story.rows = [
             (place, row.fault) for place, row in enumerate(disk.ledger) if row.match_id in (None, story.match_id)
         ]

@@ -74,10 +74,33 @@ class Tables:
     replicas: dict[str, Replica] = field(default_factory=dict)
     finders: list[str] = field(default_factory=list)
     """Who added each row of the ledger."""
+    incarnation: int = 0
+    """How often the server was started anew."""
     texts: dict[tuple[str, int], str] = field(default_factory=dict)
     """Steps as they are stored, by match and version."""
     snapshots: dict[tuple[str, int], SnapshotRow] = field(default_factory=dict)
     """As they are stored, by match and version; the last one of a match counts."""
+
+    _registered: list[tuple[int, str, Replica]] = field(default_factory=list)
+
+    @property
+    def first_beat_ns(self) -> int:
+        """When (true time) the first heartbeat was stored; now before that."""
+        return self._registered[0][0] if self._registered else self.disk.now_ns()
+
+    def register(self, name: str, replica: Replica) -> None:
+        """Write a row of the registry."""
+        self.replicas[name] = replica
+        self._registered.append((self.disk.now_ns(), name, replica))
+
+    def rewind(self, to_ns: int) -> None:
+        """Lose what was written after this instant (true time)."""
+        self.disk.rewind(to_ns)
+        self._registered = [row for row in self._registered if row[0] <= to_ns]
+        self.replicas = {name: replica for _, name, replica in self._registered}
+        del self.finders[len(self.disk.ledger) :]
+        self.texts = {place: text for place, text in self.texts.items() if place[1] <= self.version(place[0])}
+        self.snapshots = {place: row for place, row in self.snapshots.items() if place[1] <= self.version(place[0])}
 
     def version(self, match_id: str) -> int:
         """At which version a match is; 0 when there is none."""
@@ -135,6 +158,20 @@ def _snapshot(tables: Tables, _: str, args: Arguments) -> list[Row]:
         rows = [snapshot_row(match_id, prepared, SEAL)]
     names = ("match_id", "version", "format", "state")
     return [Row(**dict(zip(names, row, strict=True))) for row in rows[-1:]]
+
+
+def _steps_at(tables: Tables, _: str, args: Arguments) -> list[Row]:
+    asked = [
+        (match_id, version) for match_id, version in zip(*args, strict=True) if version <= tables.version(match_id)
+    ]
+    return [Row(match_id=one, version=version, events=tables.step_text(one, version)) for one, version in asked]
+
+
+def _greeting(tables: Tables, _: str, args: Arguments) -> list[Row]:
+    own = tables.replicas.get(args[0])
+    newest_ns = max((replica.at_ns for replica in tables.replicas.values()), default=None)
+    beat_ns = None if own is None else own.at_ns
+    return [Row(started_at=tables.incarnation, database=0, beat_ns=beat_ns, newest_ns=newest_ns)]
 
 
 def _command(tables: Tables, _: str, args: Arguments) -> list[Row]:
@@ -236,6 +273,10 @@ def _news(tables: Tables, _: str, args: Arguments) -> list[Row]:
     return [row for number, (finder, row) in enumerate(tables.fault_rows(), 1) if number > known and finder != name]
 
 
+def _last_fault(tables: Tables, _: str, __: Arguments) -> list[Row]:
+    return [Row(last=len(tables.disk.ledger))]
+
+
 def _faults(tables: Tables, _: str, args: Arguments) -> list[Row]:
     rows = zip(tables.disk.ledger, tables.fault_rows(), strict=True)
     return [row for stored, (_, row) in rows if stored.fault.to_ns >= args[0]]
@@ -246,7 +287,7 @@ def _beat(tables: Tables, text: str, args: Arguments) -> list[Row]:
     before = tables.replicas.get(name)
     is_back = before is not None and before.state == "fenced" and "(r.state = 'fenced')::int" in text
     epoch = 1 if before is None else before.epoch + is_back
-    tables.replicas[name] = Replica(epoch, state, at_ns, closed_ns, tables.now_ns())
+    tables.register(name, Replica(epoch, state, at_ns, closed_ns, tables.now_ns()))
     tables.on_beat(name)
     return [Row(epoch=epoch)]
 
@@ -257,7 +298,7 @@ def _fence(tables: Tables, text: str, args: Arguments) -> list[Row]:
     unseen_ns = tables.now_ns() - before.seen_ns
     was_seen = "seen_at <" in text and unseen_ns <= FENCE_AFTER_NS
     if tables.may_write(name, epoch) and not was_seen:
-        tables.replicas[name] = Replica(before.epoch, "fenced", before.at_ns, before.closed_ns, before.seen_ns)
+        tables.register(name, Replica(before.epoch, "fenced", before.at_ns, before.closed_ns, before.seen_ns))
         tables.on_fence(name, unseen_ns)
     return []
 
@@ -289,6 +330,8 @@ def _nothing(_: Tables, __: str, ___: Arguments) -> list[Row]:
 _READS: Final[dict[str, Answer]] = {
     "SELECT version, events FROM steps": _steps,
     "state FROM snapshots": _snapshot,
+    "JOIN unnest($1::text[], $2::int8[]) AS asked": _steps_at,
+    "pg_postmaster_start_time()": _greeting,
     "refusal, receipt FROM commands": _command,
     "FROM credentials JOIN matches": _credential,
     "FROM credentials WHERE token_hash = ANY": _good_tokens,
@@ -304,6 +347,7 @@ _READS: Final[dict[str, Answer]] = {
     "AS unseen_ns": _others,
     "FROM faults\n    WHERE fault_id > $1": _news,
     "FROM faults WHERE to_ns >= $1": _faults,
+    "SELECT coalesce(max(fault_id), 0)": _last_fault,
 }
 _WRITES: Final[dict[str, Answer]] = {
     "INSERT INTO replicas": _beat,

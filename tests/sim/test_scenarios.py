@@ -32,7 +32,13 @@ def test_a_crash_at_any_effect_violates_nothing(scenario: Scenario) -> None:
 def test_every_cause_aborts_a_match_in_some_scenario() -> None:
     """As the evidence names it: a row of the ledger, or the stamp that proves nothing."""
     causes = {
-        name for scenario in SCENARIOS for name in play_scenario(scenario).counts if name.startswith("abort cause")
+        name
+        for counts in (
+            *(play_scenario(scenario).counts for scenario in SCENARIOS),
+            *(play_among_replicas(scenario).counts for scenario in REPLICA_SCENARIOS),
+        )
+        for name in counts
+        if name.startswith("abort cause")
     }
     wanted = {cause.value for cause in FaultCause if cause is not FaultCause.STAMP_STRADDLES} | {"a stamp"}
     assert causes == {f"abort cause: {cause}" for cause in wanted}

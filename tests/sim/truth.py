@@ -9,6 +9,9 @@ from engine.clock import Arrival
 from spectacularbid.v1 import commands_pb2, outcomes_pb2
 from tests.sim.world import NOON_NS, SECOND_NS, World
 
+TAIL_LOST = "tail lost"
+"""The kind of a fault after which what was acknowledged is not there any more."""
+
 
 @dataclass(slots=True, eq=False)
 class Attempt:
@@ -102,6 +105,11 @@ class Truth:
     """Every outcome that a client got: match, holder, outcome, and when (true time) the service sent it."""
     shown: dict[tuple[str, str], dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     """By match and audience: when each version was first sent to one of its streams."""
+
+    @property
+    def losses(self) -> list[InjectedFault]:
+        """When something was lost that had been acknowledged."""
+        return [fault for fault in self.faults if fault.kind == TAIL_LOST]
 
     def count(self, what: str) -> None:
         """Something worth counting happened."""

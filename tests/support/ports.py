@@ -37,6 +37,7 @@ from service.ports import (
 )
 from service.settings import Settings
 from service.system.chance import SystemEntropy
+from service.tails import Lineage
 from tests.support.store import NOON_NS
 from tests.support.virtual_time import virtual_now_ns
 
@@ -252,6 +253,7 @@ class Process:
     bus: LocalBus = field(default_factory=LocalBus)
     now_ns: Callable[[], int] = virtual_service_ns
     error_bound_ns: Callable[[], int] = lambda: 0
+    lineage: Lineage | None = None
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
@@ -264,14 +266,17 @@ class Process:
             entropy=self.entropy,
             metrics=self.metrics,
             shuffle=self.entropy.shuffle,
+            lineage=self.lineage,
         )
         self.matches = self.core.matches
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, store: MemoryStore | None = None, bus: LocalBus | None = None) -> AsyncIterator[Process]:
+    async def running(
+        cls, store: MemoryStore | None = None, bus: LocalBus | None = None, lineage: Lineage | None = None
+    ) -> AsyncIterator[Process]:
         """A process that has started; leaving stops it dead, as a crash would."""
-        process = cls(store or MemoryStore(), bus=bus or LocalBus())
+        process = cls(store or MemoryStore(), bus=bus or LocalBus(), lineage=lineage)
         await process.core.start()
         try:
             yield process

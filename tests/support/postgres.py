@@ -87,6 +87,27 @@ class PostgresServer:
             "pg_basebackup", f"--dbname={self.dsn()}", "--write-recovery-conf", "--checkpoint=fast", folder=folder
         )
 
+    def keep(self) -> None:
+        """Put a copy of its files aside; it must be stopped."""
+        shutil.copytree(self._data, self.folder / "kept", copy_function=shutil.copy, dirs_exist_ok=True)
+
+    def put_back(self) -> None:
+        """Have the files again that were put aside; it must be stopped."""
+        shutil.rmtree(self._data)
+        (self.folder / "kept").rename(self._data)
+        self._data.chmod(0o700)
+        if as_nobody_special()[1] is not None:
+            for path in (self._data, *self._data.rglob("*")):
+                shutil.chown(path, "nobody")
+
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self._run("pg_ctl", "promote", "--wait", "--silent")
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
     def start(self) -> None:
         """Start it; when this returns it answers."""
         chosen = {**SETTINGS, "port": str(self.port), **self.settings}
@@ -100,7 +121,7 @@ class PostgresServer:
     @property
     def pid(self) -> int:
         """The process that starts a process for each connection."""
-        return int((self.folder / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0])
+        return int((self._data / "postmaster.pid").read_text(encoding="utf-8").split()[0])
 
     async def new_dsn(self) -> Secret[str]:
         """Where nothing is yet: a schema of its own, which is made faster than a database."""

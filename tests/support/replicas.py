@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 
@@ -86,5 +86,41 @@ def sharing(store: MemoryStore, name: str) -> ReplicaStore:
 @asynccontextmanager
 async def replica(store: MemoryStore, name: str) -> AsyncIterator[Process]:
     """A replica that has started, on these rows; leaving stops it dead, as a crash would."""
-    async with Process.running(sharing(store, name), PollingBus()) as process:
+    mine = sharing(store, name)
+    async with Process.running(mine, PollingBus(), MemoryLineage(mine)) as process:
         yield process
+
+
+@dataclass
+class MemoryLineage:
+    """What a replica knows of the server behind its rows."""
+
+    store: ReplicaStore
+    turn: int = 0
+    has_lost: bool = False
+    kept_until_ns: int = 0
+
+    def doubt(self, kept_until_ns: int, *, has_lost: bool = False) -> None:
+        """The server was started anew."""
+        self.turn += 1
+        self.has_lost, self.kept_until_ns = has_lost, kept_until_ns
+        self.store.is_down = True
+
+    async def steps_at(self, versions: Mapping[str, int]) -> Mapping[str, Step]:
+        """The steps of these versions that are there."""
+        logs = self.store.logs
+        return {
+            match_id: logs[match_id][number - 1]
+            for match_id, number in versions.items()
+            if _has(logs, match_id, number)
+        }
+
+    def trust(self, turn: int, *, is_whole: bool) -> None:
+        """It may be used."""
+        assert turn == self.turn
+        assert not (is_whole and self.has_lost)
+        self.store.is_down = self.has_lost = False
+
+
+def _has(logs: Mapping[str, Sequence[Step]], match_id: str, version: int) -> bool:
+    return len(logs.get(match_id, ())) >= version

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 STORE, FANOUT, SYSTEM, RPC, WEB = (f"service.{name}" for name in ("store", "fanout", "system", "rpc", "web"))
 ADAPTERS = (STORE, FANOUT, SYSTEM, RPC, WEB)
-WIRINGS = ("service.wiring", "service.tools")
+BACKENDS = "service.backends"
+WIRINGS = ("service.wiring", "service.tools", BACKENDS)
 MAIN = "service.__main__"
 
 PURE = frozenset(("__future__", "collections", "dataclasses", "enum", "functools", "itertools", "typing"))
@@ -167,8 +168,10 @@ def adapters_named_outside_the_wiring(modules: Iterable[Source]) -> list[str]:
 
 
 def wiring_named_outside_main(modules: Iterable[Source]) -> list[str]:
-    """Finds the imports of the wiring from elsewhere than the entry point."""
-    return imports_of(WIRINGS, [module for module in modules if not module.is_in(MAIN)])
+    """Finds the imports of the wiring from elsewhere than the entry point, save of a part by the whole."""
+    behind = imports_of({BACKENDS}, [module for module in modules if not module.is_in(MAIN, "service.wiring")])
+    others = set(WIRINGS) - {BACKENDS}
+    return behind + imports_of(others, [module for module in modules if not module.is_in(MAIN)])
 
 
 def clients_that_know_the_service(modules: Iterable[Source]) -> list[str]:

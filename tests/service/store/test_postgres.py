@@ -137,7 +137,7 @@ async def test_every_connection_is_durable_and_gives_up_in_time(store_of_one: Po
     """No test can pull the plug, so the settings that it depends on are pinned."""
     await store_of_one.append(creation("m"))
     await store_of_one.steps("m")
-    links = [store_of_one._appending, store_of_one._presence, *store_of_one._reading]
+    links = [store_of_one._appending, store_of_one.lineage.link, *store_of_one._reading]
     opened = [link for link in links if link._connection is not None]
     assert len(opened) >= 3
     for link in opened:
@@ -217,6 +217,8 @@ async def test_a_server_that_stops_makes_the_store_unavailable_until_it_is_back(
             with pytest.raises(StoreUnavailableError, match=r"^the store cannot answer now$"):
                 await attempt
         server.start()
+        assert await store.lineage.steps_at({"m": 1}) == {"m": CREATED}
+        store.lineage.trust(1, is_whole=True)
         await store.append(move("m", 1))
         assert await store.steps("m") == [CREATED, turn(2)]
         await store.close()

@@ -54,6 +54,32 @@ async def test_the_error_is_within_its_bound_whichever_way_the_line_is_slow(
     assert machine.time.error_bound_ns() == (there_ms + back_ms) * MS_NS // 2 + MS_NS
 
 
+@pytest.mark.parametrize(("delays_ms", "questions"), [([200, 2], 2), ([2, 2], 2), ([200, 90, 60, 40], 4)])
+async def test_the_time_is_asked_for_until_it_is_known_well_enough(
+    machine: Machine, delays_ms: list[int], questions: int
+) -> None:
+    """Twice at least, as the first question may open the connection too."""
+    asked: list[int] = []
+    ask = machine.ask
+
+    async def answer() -> int:
+        machine.back_ns = delays_ms[len(asked)] * MS_NS
+        asked.append(machine.boot_ns)
+        return await ask()
+
+    machine.time = StoreTime(answer, lambda: machine.boot_ns)
+    assert await machine.time.make_sure(25 * MS_NS)
+    assert len(asked) == questions
+    assert machine.time.error_bound_ns() <= 25 * MS_NS
+
+
+async def test_a_store_that_always_answers_late_leaves_the_time_unsure(machine: Machine) -> None:
+    """Which whoever asked must say, and ask again later."""
+    machine.back_ns = 60 * MS_NS
+    assert not await machine.time.make_sure(25 * MS_NS)
+    assert machine.boot_ns == 50 * SECOND_NS + SAMPLES * machine.back_ns
+
+
 async def test_the_bound_grows_while_the_store_does_not_answer(machine: Machine) -> None:
     """By 200 millionths of the time that passes: clocks drift."""
     await machine.time.sample()

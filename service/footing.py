@@ -1,0 +1,33 @@
+"""What a decision stands on where the store may lose its tail: none is stored that was made on what may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from service.ports import Append, StoreUnavailableError, VersionConflictError
+
+
+class Footing:
+    """That of one match's decisions, one at a time. `turn` rises when the store may have lost what is known."""
+
+    def __init__(self, turn: Callable[[], int]) -> None:
+        self._turn = turn
+        self._begun = self._read = 0
+
+    def begin(self) -> None:
+        """An order is taken up: what others have said up to now was looked at."""
+        self._begun = self._turn()
+
+    def read(self) -> None:
+        """The match was read, or was known, and is decided on from here."""
+        self._read = self._turn()
+
+    def require(self, change: Append) -> None:
+        """Let it be stored. Raises VersionConflictError when to decide again will do, else StoreUnavailableError."""
+        if (
+            change.record is not None and change.record.refusal is None
+        ):  # a player's own: it follows from its match alone
+            if self._read != self._turn():
+                raise VersionConflictError(change.match_id)
+        elif self._begun != self._turn():
+            raise StoreUnavailableError("another server has taken over")
