@@ -188,6 +188,16 @@ async def test_a_heartbeat_that_is_missing_shows_also_where_no_server_was_starte
     await store.beat(beat(2))
 
 
+async def test_any_user_may_ask_what_gives_a_server_away(postgres: PostgresServer, dsn: Secret[str]) -> None:
+    """Of its tables only those of the service are read."""
+    schema = dsn.reveal().rpartition("=")[2]
+    await postgres.execute("CREATE ROLE ordinary LOGIN")
+    await postgres.execute(f"GRANT USAGE ON SCHEMA {schema} TO ordinary")
+    await postgres.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO ordinary")
+    async with replica(Secret(dsn.reveal().replace("postgres@", "ordinary@"))) as store:
+        assert await store.lineage.steps_at({"m": 1}) == {}
+
+
 async def test_a_heartbeat_whose_answer_was_lost_may_be_there_later(
     open_replica: OpenReplica, dsn: Secret[str]
 ) -> None:
