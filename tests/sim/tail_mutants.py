@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sim.mutants import MATCH, WATERMARK, WRITER, Change, Mutant
+from tests.sim.mutants import MATCH, WATERMARK, Change, Mutant
 
 LINEAGE, LINK = "service/store/postgres_lineage.py", "service/store/postgres_link.py"
 TAILS, LEDGER = "service/tails.py", "service/ledger.py"
@@ -26,9 +26,6 @@ LOST_TAILS = (
         Change(TAILS, "self._ledger.record(Fault(FaultCause.COMMITS_LOST,", "(Fault(FaultCause.COMMITS_LOST,"),
     ),
     _mutant("lost versions stay known", Change(TAILS, "            match.start_over()\n", "            pass\n")),
-    _mutant(
-        "a look that began before brings lost versions back", Change(WRITER, " or recent is not self.recent:", ":")
-    ),
     _mutant(
         "streams go on behind lost versions",
         Change(MATCH, "            watch.end(VersionsLostError())\n", "            pass\n"),
