@@ -49,6 +49,7 @@ class Weather:
     slowness_ns: int = 0
     slow_reads_until_ns: int = 0
     read_slowness_ns: int = 0
+    least_read_slowness_ns: int = 0
     odds_of_dying_commit: float = 0.5
     """How likely a commit that is under way when the process dies is made all the same."""
     next_batches: deque[tuple[str, Callable[[], None]]] = field(default_factory=deque)
@@ -246,7 +247,7 @@ class SimStore:
         weather = self._weather
         delay_ns = self._chance.randrange(50 * US_NS, MS_NS)
         if weather.slow_reads_until_ns > self._world.now_ns:
-            delay_ns += self._chance.randrange(weather.read_slowness_ns)
+            delay_ns += self._chance.randrange(weather.least_read_slowness_ns, weather.read_slowness_ns)
         self._world.after(delay_ns, lambda: self._answer(future, query))
         return await future
 

@@ -132,8 +132,9 @@ class MachineTroubles(Troubles):
         self.machine.weather.next_batches.extend([(when, happened)] * (number or self.chance.randrange(1, 4)))
 
     def slow_reads(self, length_ns: int | None = None, slowness_ns: int | None = None) -> None:
-        """Reading takes long, so that strangers' commands stay unchecked."""
+        """Reading takes long, so that strangers' commands stay unchecked; just so long, if that is said."""
         weather = self.machine.weather
+        weather.least_read_slowness_ns = 0 if slowness_ns is None else slowness_ns - 1
         length_ns = length_ns or self.length_ns(50 * MS_NS, 3 * SECOND_NS)
         weather.read_slowness_ns = slowness_ns or self.length_ns(20 * MS_NS, 2 * SECOND_NS)
         weather.slow_reads_until_ns = self.world.now_ns + length_ns
