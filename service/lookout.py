@@ -39,6 +39,8 @@ class Lookout:
                 await self._look_for_versions()
             except StoreUnavailableError:
                 get_logger().warning("nothing_looked_for")
+            except Exception as error:  # noqa: BLE001  a mistake of ours must not end all looking
+                get_logger().error("lookout_failed", exc_info=error)
 
     async def _settle_orphans(self) -> None:
         for match_id in await self._store.overdue(self._clock.now_ns() - ORPHANED_NS):

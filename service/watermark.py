@@ -131,6 +131,9 @@ class Watermark:
                     get_logger().warning("heartbeat_not_stored")
                     away_since_ns = self._clock.now_ns()
                 await asyncio.sleep(EAGER_SECONDS if self._is_doubtful else BEAT_SECONDS)
+            except Exception as error:  # noqa: BLE001  a mistake of ours must not end all settling of what is due
+                get_logger().error("heartbeat_failed", exc_info=error)
+                await asyncio.sleep(BEAT_SECONDS)
 
     async def reach(self, instant_ns: int) -> None:
         """Wait until everything stamped before the instant is in; soon after it, unless the service is in trouble."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+import structlog
 
 from engine import commands as cmd
 from engine import events as ev
@@ -13,7 +14,7 @@ from engine.seats import Seat
 from engine.state import Phase
 from engine.view import Audience
 from service.match import STORE_RETRY_NS
-from service.ports import Append, DueMatch
+from service.ports import Append, DueMatch, Heartbeat, Others
 from tests.support.ports import MemoryStore, Process, until, virtual_service_ns
 from tests.support.store import NOON_NS
 from tests.support.virtual_matches import (
@@ -169,6 +170,24 @@ async def test_a_store_that_is_down_at_the_deadline_delays_the_verdict() -> None
         await asyncio.sleep(2 * STORE_RETRY_NS / 1e9)
         assert state_of(process).result is not None
         assert len(log_of(process)) == 4
+
+
+@in_virtual_time
+async def test_a_mistake_in_a_heartbeat_is_logged_and_the_next_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no deadline would be settled here any more, and nobody would know."""
+
+    async def mistaken(_: Heartbeat) -> Others:
+        raise RuntimeError("a mistake")
+
+    with structlog.testing.capture_logs() as entries:
+        async with Process.running(started()) as process:
+            await asyncio.sleep(1)
+            with monkeypatch.context() as patched:
+                patched.setattr(process.store, "beat", mistaken)
+                await asyncio.sleep(0.5)
+            await until(DEADLINE_NS, plus_seconds=SOON_SECONDS)
+            assert log_of(process)[-1][-1] == ev.MatchWon(Seat.TWO, ev.WinReason.TIME, DEADLINE_NS)
+    assert {"heartbeat_failed"} == {entry["event"] for entry in entries if entry["log_level"] == "error"}
 
 
 @in_virtual_time
