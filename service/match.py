@@ -91,7 +91,7 @@ class Match:
         Raises LineFullError, or StoreUnavailableError while the clock is too far from the store's.
         """
         if self._services.clock.error_bound_ns() > UNCERTAIN_NS:
-            self._services.metrics.clock.turned_away()
+            self._services.metrics.clock.unstamped.inc()
             error = StoreUnavailableError("the clock is not sure")
             self._count_failure(order, error)
             raise error

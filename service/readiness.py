@@ -77,7 +77,7 @@ class Readiness:
             await self._look()
 
     async def _look(self) -> None:
-        if (unstamped := self._metrics.unstamped) > self._unstamped:
+        if (unstamped := self._metrics.unstamped.count) > self._unstamped:
             get_logger().warning("commands_not_stamped", commands=unstamped - self._unstamped)
             self._unstamped = unstamped
         before, self._trouble = self._trouble, self._found()

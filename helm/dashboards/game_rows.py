@@ -43,9 +43,12 @@ CALLS = Row(
         ),
         Panel(
             "Requests turned away",
-            "By the limit that they met, before they enter a match's line.",
+            "Before they enter a match's line: by the limit that they met, or as nobody could tell when they came.",
             Unit.CALLS,
-            (Query(happening("specbid_load_shed_total", "limit"), "{{limit}}"),),
+            (
+                Query(happening("specbid_load_shed_total", "limit"), "{{limit}}"),
+                Query(happening("specbid_unstamped_commands_total"), "clock not sure"),
+            ),
             width=12,
             bad=1,
         ),

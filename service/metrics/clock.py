@@ -46,11 +46,9 @@ class ClockMetrics:
             ["outcome"],
         )
         self._testimonies = {testimony: testimonies.child(testimony.value) for testimony in WitnessUse}
-        self._unstamped = Counters(
+        self.unstamped = Counters(
             registry, "specbid_unstamped_commands", "Commands turned away because the clock was not sure of the time."
         ).child()
-        self.unstamped = 0
-        """The same, for whoever tells of it."""
         self.error_bound = Gauge(
             "specbid_clock_error_bound_seconds",
             "How far service time may be from the store's.",
@@ -76,11 +74,6 @@ class ClockMetrics:
     def testified(self, testimony: WitnessUse) -> None:
         """A command came by Envoy's port."""
         self._testimonies[testimony].inc()
-
-    def turned_away(self) -> None:
-        """A command could not be stamped."""
-        self._unstamped.inc()
-        self.unstamped += 1
 
     def fault(self, cause: FaultCause) -> None:
         """A row was added to the fault ledger."""

@@ -156,9 +156,9 @@ async def test_how_many_commands_were_not_stamped_is_logged_twice_a_second_at_mo
     trouble = Trouble()
     with trouble.watched(), capture_logs() as logs:
         for _ in range(1_000):
-            trouble.metrics.turned_away()
+            trouble.metrics.unstamped.inc()
         await asyncio.sleep(10)
-        trouble.metrics.turned_away()
+        trouble.metrics.unstamped.inc()
         await asyncio.sleep(10)
     assert [(log["event"], log["commands"]) for log in logs] == [("commands_not_stamped", n) for n in (1_000, 1)]
 
@@ -170,6 +170,6 @@ async def test_while_the_clock_is_unsure_nothing_is_stamped() -> None:
         process.core.clock.error_bound_ns = lambda: UNCERTAIN_NS + 1
         with pytest.raises(StoreUnavailableError):
             await submit(process, Continue())
-        assert process.metrics.clock.unstamped == 1
+        assert process.metrics.clock.unstamped.count == 1
         process.core.clock.error_bound_ns = lambda: UNCERTAIN_NS
         await (await submit(process, Continue())).done
