@@ -236,6 +236,7 @@ class Matches:
         run here any more.
         """
         self._services.standstill.has_begun = True
+        await self._reach(self._services.clock.now_ns())  # what came before that may still begin one
         live = [match.match_id for match in await self._services.store.live_matches() if match.due_ns is not None]
         for first in range(0, len(live), SUSPENDED_AT_ONCE):
             await self._suspend(live[first : first + SUSPENDED_AT_ONCE])
@@ -262,15 +263,22 @@ class Matches:
         now_ns = self._services.clock.now_ns()
         held = [(match, match.hold(Arrival.at(now_ns))) for match in map(self.get, match_ids)]
         try:
-            async with asyncio.timeout(SUSPENDING_SECONDS):
-                await self._services.watermark.reach(now_ns)
-        except TimeoutError:
+            await self._reach(now_ns)
+        except StoreUnavailableError:
             for match, ticket in held:
                 match.withdraw(ticket)
-            raise StoreUnavailableError from None
+            raise
         for match, ticket in held:
             match.fill(ticket, ServiceOrder(SuspendClocks(now_ns)))
         await asyncio.gather(*(ticket.done for _, ticket in held))
+
+    async def _reach(self, instant_ns: int) -> None:
+        """Wait until everything stamped before the instant is in. Raises StoreUnavailableError."""
+        try:
+            async with asyncio.timeout(SUSPENDING_SECONDS):
+                await self._services.watermark.reach(instant_ns)
+        except TimeoutError:
+            raise StoreUnavailableError from None
 
     async def _carry_out(self, match_id: str, order: ServiceOrder) -> Done:
         arrival = Arrival.at(self._services.clock.now_ns())

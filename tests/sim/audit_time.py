@@ -242,10 +242,13 @@ def _check_charge(truth: Truth, story: Story, version: int, attempt: Attempt) ->
 
 def _check_abort(truth: Truth, story: Story, version: int) -> None:
     """There is a row of the ledger about the decision, and a fault that was really made beside it."""
-    decision = story.state(version - 1).decision
     aborted = timing_failure(story.change(version))
     assert aborted is not None
-    from_ns = decision.started_at_ns if decision is not None else aborted.at_ns
+    from_ns = aborted.at_ns
+    if story.state(version - 1).decision is not None:  # as it began: planned stops have moved it since
+        decision = story.state(story.began(version - 1)).decision
+        assert decision is not None
+        from_ns = decision.started_at_ns
     rows = [
         fault
         for fault in story.faults
