@@ -290,8 +290,8 @@ STOPS = (
     _mutant(
         "clocks stand before older commands are in",
         MATCHES,
-        "                await self._services.watermark.reach(now_ns)\n",
-        "                pass\n",
+        "            await self._reach(now_ns)\n",
+        "            pass\n",
     ),
     _mutant(
         "clocks stand from whenever that is stored",
