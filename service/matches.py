@@ -232,11 +232,15 @@ class Matches:
     async def suspend(self) -> int:
         """Before a planned stop: stop the clocks of every live match (F4). Returns their number.
 
-        To be called while players are still served: nobody's clock may run while nobody can move. So none begins to
-        run here any more.
+        To be called while players are still served: nobody's clock may run while nobody can move; none begins any more.
         """
         self._services.standstill.has_begun = True
-        await self._reach(self._services.clock.now_ns())  # what came before that may still begin one
+        now_ns = self._services.clock.now_ns()
+        suspended = await self._suspend_all()
+        await self._reach(now_ns)  # what came before that may have begun one meanwhile
+        return suspended + await self._suspend_all()
+
+    async def _suspend_all(self) -> int:
         live = [match.match_id for match in await self._services.store.live_matches() if match.due_ns is not None]
         for first in range(0, len(live), SUSPENDED_AT_ONCE):
             await self._suspend(live[first : first + SUSPENDED_AT_ONCE])

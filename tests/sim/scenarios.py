@@ -312,7 +312,7 @@ SCENARIOS = (
     Scenario("planned stop", planned_stop, dies_everywhere=True, until_ns=DUE_NS + 600 * MS_NS),
     Scenario("planned stop and held", planned_stop_and_held),
     Scenario("planned stop and slow", planned_stop_and_slow),
-    Scenario("planned stop and store gone", planned_stop_and_store_gone),
+    Scenario("planned stop and store gone", planned_stop_and_store_gone, LOST),
     Scenario(
         "step before a planned stop",
         step_before_a_planned_stop,
