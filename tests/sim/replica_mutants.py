@@ -172,12 +172,6 @@ STOPS = (
         "        await self._wait(0.0 if self._watermark.staying else drain_seconds)\n",
     ),
     _mutant(
-        "a handover starts a clock behind a closed door",
-        WRITER,
-        "starts_a_clock and self._services.standstill.has_begun",
-        "starts_a_clock and False",
-    ),
-    _mutant(
         "a replica that is leaving resumes clocks",
         LOOKOUT,
         "        if self._watermark.is_leaving:\n            return",

@@ -86,7 +86,7 @@ def all_leave(stage: ReplicaStage) -> None:
 
 def handed_over_as_all_leave(stage: ReplicaStage) -> None:
     """A shared device reveals a hand on a stream that listens on, when no other door is open."""
-    stage.turn.move_at(DUE_NS - 720 * MS_NS)  # and reveals half a second later
+    stage.turn.move_at(DUE_NS - 850 * MS_NS)  # and reveals half a second later
     for machine in (stage.one, stage.two):
         _at(stage, -900, partial(machine.restart, 3 * SECOND_NS))
 
