@@ -84,15 +84,23 @@ def _was_turned_away_unread(attempt: Attempt) -> bool:
 
 
 def audit_stamps(truth: Truth) -> None:
-    """Every stamp holds the true arrival of its message."""
+    """Every stamp holds the true arrival of its message; what a witness says of it is part of the service's own."""
     for attempts in truth.attempts.values():
         for attempt in attempts:
             stamp = attempt.stamp
+            if stamp is not None and not _is_within_own(stamp):
+                truth.violated("a witness narrows", f"{attempt.match_id} {stamp}")
             if stamp is None or attempt.arrived_step_ns != attempt.stamped_step_ns:
                 continue
             if not stamp.earliest_ns <= attempt.arrived_service_ns <= stamp.latest_ns:
                 early_ns = stamp.earliest_ns - attempt.arrived_service_ns
                 truth.violated("a stamp holds the arrival", f"{attempt.match_id} off by {early_ns} ns")
+
+
+def _is_within_own(stamp: Arrival) -> bool:
+    if stamp.own_earliest_ns is None or stamp.own_latest_ns is None:
+        return True
+    return stamp.own_earliest_ns <= stamp.earliest_ns <= stamp.latest_ns <= stamp.own_latest_ns
 
 
 def _check_loss(truth: Truth, story: Story, version: int) -> None:
