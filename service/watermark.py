@@ -167,6 +167,7 @@ class Watermark:
         """The last heartbeat of a planned stop: absence from now on is no fault."""
         await self._beat()  # what it finds is stored before the last one
         await self._beat(retired=True)
+        await self._ledger.store()  # that one may have taken too long itself
 
     async def _beat(self, *, retired: bool = False) -> None:
         """Close a further piece of the past. The evidence about it must be stored before that is."""

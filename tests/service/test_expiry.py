@@ -9,6 +9,7 @@ import structlog
 from engine import commands as cmd
 from engine import events as ev
 from engine.clock import BANK_NS, DELAY_NS, SECOND_NS, Verdict
+from engine.faults import FaultCause
 from engine.refusals import RefusalReason
 from engine.seats import Seat
 from engine.state import Phase
@@ -223,6 +224,22 @@ async def test_a_planned_stop_moves_the_deadline_by_its_length() -> None:
         assert state.banks_ns == suspended.banks_ns
         await until(state.due_ns, plus_seconds=SOON_SECONDS)
         assert isinstance(state_of(process).result, ev.MatchWon)
+
+
+@in_virtual_time
+async def test_a_last_heartbeat_that_took_too_long_is_in_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever serves next judges by what is stored."""
+    async with Process.running(started()) as process:
+        await asyncio.sleep(60)
+        beat = process.store.beat
+
+        async def slow(heartbeat: Heartbeat) -> Others:
+            await asyncio.sleep(2 * heartbeat.retired)
+            return await beat(heartbeat)
+
+        monkeypatch.setattr(process.store, "beat", slow)
+        await process.core.stop()
+        assert [row.fault.cause for row in process.store.ledger] == [FaultCause.STORE_GAP]
 
 
 @in_virtual_time
