@@ -16,9 +16,10 @@ from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import views_pb2
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
 from tests.support.cluster import NO_FILE, Cluster, cluster
+from tests.support.free_ports import free_port
 from tests.support.nats import nats_server
 from tests.support.players import new_id, new_table
-from tests.support.postgres import PostgresServer, free_port, postgres_server
+from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.rejections import Rejection, rejection
 from tests.support.server import ServerProcess, run_command, starting_process

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import pytest_asyncio
 import yaml
 
 from tests.helm.chart import NAME, SQLITE, STAMPING, Object, Values, merged, only, profile, rendered
+from tests.support.free_ports import free_port
 from tests.support.platform import Authority
 
 ENVOY = Path(sys.executable).parent / "envoy"
@@ -111,14 +111,6 @@ class Echo(grpc.GenericRpcHandler):
 async def _arrival_headers(_: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
     values = [str(value) for key, value in context.invocation_metadata() or () if key == HEADER]
     return "|".join(values).encode()
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def socket_address(listener: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-from tests.support.postgres import free_port
+from tests.support.free_ports import free_port
 from tests.support.programs import Program, answers
 
 Tree: TypeAlias = dict[str, Any]  # Any: what JSON holds

@@ -14,8 +14,9 @@ from tempfile import TemporaryDirectory
 from service.secret import Secret
 from service.store.postgres_schema import migrate
 from service.store.sealing import Seal, seal_from
+from tests.support.free_ports import free_port
 from tests.support.nats import NatsServer, nats_server
-from tests.support.postgres import PostgresServer, free_port, postgres_server
+from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.server import UNHURRIED_ENVIRONMENT, ServerProcess, launch
 

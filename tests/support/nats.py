@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from tests.support.postgres import free_port
+from tests.support.free_ports import free_port
 
 BINARY = Path(sys.executable).parent / "nats-server"
 

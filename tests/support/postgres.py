@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,6 +15,7 @@ import asyncpg
 
 from service.secret import Secret
 from service.store.postgres_schema import migrate
+from tests.support.free_ports import free_port
 
 
 def _packaged(folder: str) -> Path:
@@ -50,14 +50,6 @@ def as_nobody_special() -> tuple[tuple[str, ...], str | None]:
         return (), None
     can_unshare = shutil.which("unshare") and subprocess.run([*UNSHARED, "true"], check=False).returncode == 0
     return (UNSHARED, None) if can_unshare else ((), "nobody")
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -13,7 +13,8 @@ from service.store.postgres_link import NotReadyError
 from service.store.postgres_schema import Migration, migrate, migrations, require_schema
 from service.store.sealing import KEY_BYTES, Seal
 from tests.service.store.conftest import SEAL
-from tests.support.postgres import PostgresServer, connected, free_port, postgres_server
+from tests.support.free_ports import free_port
+from tests.support.postgres import PostgresServer, connected, postgres_server
 
 
 async def opened(dsn: Secret[str], *, seal: Seal = SEAL, durability: Durability = "single-node") -> None:
