@@ -50,6 +50,7 @@ Without them an honest client that sends the next call at the end of the last on
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # two servers on one port would go unnoticed
     ("grpc.max_receive_message_length", LARGEST_REQUEST_BYTES),
+    ("grpc.http2.bdp_probe", 0),  # pings that seek a larger window: messages are far smaller than the first one
     ("grpc.max_metadata_size", LARGEST_METADATA_BYTES),
     ("grpc.absolute_max_metadata_size", LARGEST_METADATA_BYTES),
     ("grpc.server.max_pending_requests", BURST_REQUESTS),  # by default a reconnect storm ends as bare CANCELLED
