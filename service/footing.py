@@ -24,9 +24,8 @@ class Footing:
 
     def require(self, change: Append) -> None:
         """Let it be stored. Raises VersionConflictError when to decide again will do, else StoreUnavailableError."""
-        if (
-            change.record is not None and change.record.refusal is None
-        ):  # a player's own: it follows from its match alone
+        is_players_own = change.record is not None and change.record.refusal is None
+        if is_players_own:  # it follows from its match alone
             if self._read != self._turn():
                 raise VersionConflictError(change.match_id)
         elif self._begun != self._turn():

@@ -22,6 +22,7 @@ from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1.match_service_pb2_grpc import MatchServiceStub
 from tests.support.cluster import NO_FILE, Cluster, Replica, cluster
 from tests.support.late_match import MATCH_ID, TOKENS, LateMatch, append_late_match
+from tests.support.late_table import end_of
 from tests.support.players import (
     RESIGN,
     Situation,
@@ -191,14 +192,8 @@ async def late_match(shared: Cluster, *, deadline_in_seconds: float) -> LateMatc
 async def end_at(replica: Replica) -> events_pb2.MatchWon | events_pb2.MatchAborted:
     """How the late match ended, as a spectator at this replica is told."""
     spectator = Viewer(MatchServiceStub(replica.channel), MATCH_ID, TOKENS[Audience.SPECTATOR])
-    async with spectator.watching() as call, asyncio.timeout(PATIENCE_SECONDS):
-        while isinstance(response := await call.read(), pb.WatchMatchResponse):
-            result = response.update.view.public.result
-            if result.HasField("won"):
-                return result.won
-            if result.HasField("aborted"):
-                return result.aborted
-    raise AssertionError("the stream ended before the match")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await end_of(spectator)
 
 
 async def test_when_one_is_killed_the_other_settles_its_deadlines(postgres: PostgresServer, tmp_path: Path) -> None:

@@ -23,6 +23,18 @@ from tests.support.players import CONTINUE, Viewer, play
 from tests.support.server import ServerProcess, server_process
 
 
+async def end_of(viewer: Viewer) -> events_pb2.MatchWon | events_pb2.MatchAborted:
+    """How a match ended, as this viewer is told by a stream."""
+    async with viewer.watching() as call:
+        while isinstance(response := await call.read(), pb.WatchMatchResponse):
+            result = response.update.view.public.result
+            if result.HasField("won"):
+                return result.won
+            if result.HasField("aborted"):
+                return result.aborted
+    raise AssertionError("the stream ended before the match")
+
+
 @dataclass
 class LateTable:
     """The late match on a running process, seen by its player on turn and by a spectator."""
@@ -61,15 +73,8 @@ class LateTable:
 
     async def result(self) -> events_pb2.MatchWon | events_pb2.MatchAborted:
         """How the match ended, as a spectator is told."""
-        call = self.spectator.watch()
         async with asyncio.timeout(20):
-            while isinstance(response := await call.read(), pb.WatchMatchResponse):
-                result = response.update.view.public.result
-                if result.HasField("won"):
-                    return result.won
-                if result.HasField("aborted"):
-                    return result.aborted
-        raise AssertionError("the stream ended before the match")
+            return await end_of(self.spectator)
 
     def causes(self) -> set[str]:
         """The causes in the fault ledger."""
