@@ -10,17 +10,18 @@ from typing import Protocol
 from engine.tiles import Tile
 from service import fair_deal
 from service.deadlines import Deadlines
+from service.footing import OneTurn
 from service.ledger import FaultLedger
 from service.logs import get_logger
 from service.lookout import Lookout
 from service.matches import Matches
 from service.metrics import Metrics
 from service.ports import Bus, Entropy, Store, StoreUnavailableError
+from service.services import Services
 from service.settings import MS_NS, Settings
 from service.tails import Lineage, Tails
 from service.timing_guard import TimingGuard
 from service.watermark import Watermark
-from service.writer import Services
 
 GRACE_SECONDS = 3.0
 """How long calls under way may take when the door is closed; 5 s after the drain the cluster kills what is left."""
@@ -99,7 +100,7 @@ class Core:
             watermark=self._watermark,
             spawn=self._tasks.spawn,
             shuffle=shuffle,
-            store_turn=lambda: 0 if lineage is None else lineage.turn,
+            turns=lineage or OneTurn(),
         )
         self.matches = Matches(services)
         self._look_after(store, bus, lineage)

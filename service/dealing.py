@@ -56,9 +56,7 @@ class MatchDeals:
         self._secrets = secrets
 
     async def order_for(self, state: MatchState, order: PlayerOrder | ServiceOrder) -> tuple[Tile, ...]:
-        """The order of the next round for a command that may deal it, empty for others."""
-        if not _may_deal(state, order):
-            return ()
+        """The order of the next round, for a command that may deal it."""
         secrets = await self._load()
         if isinstance(order, PlayerOrder):
             secrets = replace(secrets, entropies=_merged(secrets.entropies, order.entropies))
@@ -68,8 +66,6 @@ class MatchDeals:
 
     async def opened_by(self, state: MatchState, order: PlayerOrder, seat: Seat) -> DealSecrets | None:
         """What a Start that is accepted adds to the secrets, None for nothing. Raises EntropyNotMatchingError."""
-        if not isinstance(order.command, Start):
-            return None
         for starting in SEATS if state.options.shared_device else (seat,):
             self._check(starting, state.commitments[starting], order.entropies[starting])
         secrets = await self._load()
@@ -88,7 +84,8 @@ class MatchDeals:
         return self._secrets
 
 
-def _may_deal(state: MatchState, order: PlayerOrder | ServiceOrder) -> bool:
+def may_deal(state: MatchState, order: PlayerOrder | ServiceOrder) -> bool:
+    """Whether the command deals the next round if it is accepted."""
     if state.phase is Phase.SETTLED:
         return isinstance(order.command, Continue | CheckClock)
     return state.phase is Phase.NOT_STARTED and isinstance(order.command, Start)

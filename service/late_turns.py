@@ -13,6 +13,8 @@ from engine.faults import Fault, FaultCause
 from service.ledger import FaultLedger
 from service.ports import Clock, OvertakenError
 
+_BEGINNINGS = (ClockStarted, ClocksResumed)
+
 
 class LateTurns:
     """Watches the writes and the reads of one match, and records a PUBLISH_STALL for a turn that came late."""
@@ -30,10 +32,10 @@ class LateTurns:
         """A write of this step begins, behind what is known here."""
         self._handed_in = step
 
-    def stored(self, step: Step) -> None:
-        """It was made, as is known since now."""
+    def stored(self, step: Step, known_ns: int) -> None:
+        """It was made, as is known since this instant."""
         self._handed_in = ()
-        self._judge(step, self._clock.now_ns())
+        self._judge(step, known_ns)
 
     def overtaken(self, error: OvertakenError) -> None:
         """A write found that something is behind what is known here; it may have waited for that to come."""
@@ -47,7 +49,7 @@ class LateTurns:
             if self._judge(self._handed_in, asked_ns):
                 self._handed_in = ()
         elif step == self._handed_in:  # nobody was told before now
-            self.stored(step)
+            self.stored(step, self._clock.now_ns())
         else:
             self._handed_in = ()
             self._judge(step, self._absent_ns)
@@ -55,9 +57,12 @@ class LateTurns:
 
     def _judge(self, step: Step, until_ns: int) -> bool:
         """Record what began so long before this instant that a charge would be wrong; whether that is so."""
-        began_ns = next((event.at_ns for event in step if isinstance(event, ClockStarted | ClocksResumed)), until_ns)
-        is_late = until_ns - began_ns >= self._ledger.tolerances.charge_ns
-        if is_late:
-            evidence = "a turn was stored long after it began"
-            self._ledger.record(Fault(FaultCause.PUBLISH_STALL, began_ns, until_ns, evidence), self._match_id)
-        return is_late
+        for event in step:
+            if isinstance(event, _BEGINNINGS):
+                is_late = until_ns - event.at_ns >= self._ledger.tolerances.charge_ns
+                if is_late:
+                    evidence = "a turn was stored long after it began"
+                    fault = Fault(FaultCause.PUBLISH_STALL, event.at_ns, until_ns, evidence)
+                    self._ledger.record(fault, self._match_id)
+                return is_late
+        return False

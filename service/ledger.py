@@ -29,7 +29,9 @@ class FaultLedger:
     ) -> None:
         self._store = store
         self._metrics = metrics
-        self._tolerances = tolerances
+        self.tolerances = tolerances
+        """How much doubt a verdict bears."""
+        self._nothing = Evidence((), tolerances)
         self._spawn = spawn
         self._general: tuple[Fault, ...] = ()
         self._by_match: dict[str, tuple[Fault, ...]] = defaultdict(tuple)
@@ -37,11 +39,6 @@ class FaultLedger:
         self._own: deque[LedgerRow] = deque()
         """What was recorded here in the last hour."""
         self._storing = asyncio.Lock()
-
-    @property
-    def tolerances(self) -> Tolerances:
-        """How much doubt a verdict bears."""
-        return self._tolerances
 
     async def load(self, now_ns: int) -> None:
         """Read what is stored. What this process has recorded and is not there is to be stored, again if need be."""
@@ -85,7 +82,10 @@ class FaultLedger:
 
     def evidence(self, match_id: str) -> Evidence:
         """What is known against the clock of this match."""
-        return Evidence(self._general + self._by_match.get(match_id, ()), self._tolerances)
+        of_match = self._by_match.get(match_id)
+        if of_match is None and not self._general:
+            return self._nothing
+        return Evidence(self._general + (of_match or ()), self.tolerances)
 
     def forget(self, match_id: str) -> None:
         """The match is over."""

@@ -105,18 +105,19 @@ class Line:
         self._on_left = on_left
         self._tickets: list[Ticket] = []
         self._entered = 0
-        self._changed = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
         return len(self._tickets)
 
     def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
         """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
-        sender = _sender_of(order)
-        waiting = sum(not ticket.withdrawn and _sender_of(ticket.order) is sender for ticket in self._tickets)
-        if waiting >= (STRANGERS_LIMIT if order is None else LINE_LIMIT):
-            self._on_full()
-            raise LineFullError
+        if self._tickets:
+            sender = _sender_of(order)
+            waiting = sum(not ticket.withdrawn and _sender_of(ticket.order) is sender for ticket in self._tickets)
+            if waiting >= (STRANGERS_LIMIT if order is None else LINE_LIMIT):
+                self._on_full()
+                raise LineFullError
         return self.hold(arrival, order)
 
     def hold(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
@@ -124,20 +125,21 @@ class Line:
         self._entered += 1
         ticket = Ticket(arrival.earliest_ns, self._entered, order)
         heappush(self._tickets, ticket)
-        self._changed.set()
+        if self._waiter is not None:
+            self._has_changed()
         return ticket
 
     def fill(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
         """The sender was checked: this is what it asks."""
         ticket.order = order
-        self._changed.set()
+        self._has_changed()
 
     def withdraw(self, ticket: Ticket) -> None:
         """The sender was turned away; nobody waits for the answer."""
         self.leave(ticket)
         if not ticket.done.cancel():
             ticket.done.exception()  # seen, so that nobody reports it as lost
-        self._changed.set()
+        self._has_changed()
 
     def first(self) -> Ticket | None:
         """The ticket with the earliest stamp, if any. It stays in the line until `leave`."""
@@ -152,5 +154,9 @@ class Line:
 
     async def changed(self) -> None:
         """Wait until somebody enters, is filled or withdraws."""
-        self._changed.clear()
-        await self._changed.wait()
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _has_changed(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

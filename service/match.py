@@ -14,8 +14,9 @@ from service.logs import about, get_logger
 from service.metrics.game import Failure
 from service.metrics.process import Limit
 from service.ports import StoreUnavailableError
+from service.services import Services
 from service.watches import Recent, Watch
-from service.writer import UNCERTAIN_NS, MatchWriter, Services, UnknownMatchError
+from service.writer import UNCERTAIN_NS, MatchWriter, UnknownMatchError
 
 STORE_RETRY_NS = 1_000_000_000
 """When a match is tried again that met an unavailable store."""
@@ -76,6 +77,11 @@ class Match:
         """The match now, wherever it was moved last. Raises UnknownMatchError or StoreUnavailableError."""
         self._look_again_if_shared()
         return await self._writer.state()
+
+    @property
+    def known(self) -> MatchState | None:
+        """The match as far as news of it have come, None when that is to be looked up."""
+        return self._writer.known
 
     async def known_state(self) -> MatchState:
         """The match as far as news of it have come, for a stream that follows it. Raises as `state`."""
@@ -187,18 +193,19 @@ class Match:
 
     async def _work_once(self) -> bool:
         """Handle the first ticket, or what is due before it; False when there is nothing to do."""
-        state = await self._writer.state()
+        state = self._writer.known or await self._writer.state()
         self._published_version = self._published_version or state.version  # what was there at first is no news
         self._publish(state)  # what is there after a write whose answer was lost may be
         ticket = self._line.first()
         due_ns = state.due_ns
         if due_ns is not None and (ticket is None or ticket.stamp_ns >= due_ns):
-            if self._services.watermark.closed_ns < due_ns <= self._services.clock.now_ns():
+            closed_ns = self._services.watermark.closed_ns
+            if closed_ns < due_ns <= self._services.clock.now_ns():
                 # K4: something older may still be on its way in; when it has come here, others wait for that.
                 await self._services.watermark.approach(due_ns)
                 return True
             is_players = ticket is not None and isinstance(ticket.order, PlayerOrder)  # whose refusal says it was late
-            if not is_players and self._services.watermark.closed_ns >= due_ns:
+            if not is_players and closed_ns >= due_ns:
                 self._publish(await self._writer.settle_due(due_ns))
                 return True
         if ticket is None:

@@ -32,7 +32,7 @@ from service.ports import (
     StoreUnavailableError,
 )
 from service.secret import Secret
-from service.writer import Services
+from service.services import Services
 
 SUSPENDED_AT_ONCE = 1_000
 """Matches whose clocks are stopped at the same instant."""

@@ -25,11 +25,12 @@ class OwedStamps:
 
     def first(self, order: PlayerOrder) -> Arrival:
         """The stamp by which it is judged."""
-        return self._owed.get(_key(order), order.arrival)
+        return self._owed.get(_key(order), order.arrival) if self._owed else order.arrival
 
     def settle(self, order: PlayerOrder) -> None:
         """Its outcome is stored."""
-        self._owed.pop(_key(order), None)
+        if self._owed:
+            self._owed.pop(_key(order), None)
 
 
 def _key(order: PlayerOrder) -> tuple[Audience, str, bytes]:

@@ -59,16 +59,13 @@ class Past:
 
     def snapshot(self, step: Step, after: MatchState) -> MatchState | None:
         """What to append as a snapshot with the step that leads to this state, if one is due."""
-        return after if self._is_due(step, after) else None
+        if after.version - self._kept < SNAPSHOT_VERSIONS:
+            return None
+        return after if any(isinstance(event, RoundDealt) for event in step) else None
 
-    def stored(self, step: Step, after: MatchState) -> None:
-        """The step was stored, and the snapshot with it, if one was due."""
-        if self._is_due(step, after):
-            self._kept = after.version
-
-    def _is_due(self, step: Step, after: MatchState) -> bool:
-        is_far = after.version - self._kept >= SNAPSHOT_VERSIONS
-        return is_far and any(isinstance(event, RoundDealt) for event in step)
+    def stored(self, snapshot: MatchState) -> None:
+        """The snapshot was stored with its step."""
+        self._kept = snapshot.version
 
     async def _snapshot(self) -> MatchState | None:
         """The last snapshot, if it is of use."""

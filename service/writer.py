@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 
 from engine import invariants
 from engine.clock import Arrival, Verdict
-from engine.commands import CheckClock, Request
+from engine.commands import CheckClock, Request, Start
 from engine.decide import Evidence, Ruling, decide, decide_service
 from engine.events import MatchAborted, Step
 from engine.evolve import advance
 from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal
 from engine.state import MatchState, acting_seat
-from engine.tiles import Tile
-from service.deadlines import Deadlines
-from service.dealing import MatchDeals
+from service.dealing import MatchDeals, may_deal
 from service.footing import Footing
 from service.late_turns import LateTurns
-from service.ledger import FaultLedger
 from service.line import Done, PlayerOrder, ServiceOrder, Ticket
 from service.logs import get_logger
-from service.metrics import Metrics
 from service.metrics.timing import Instants
 from service.owed_stamps import OwedStamps
 from service.past import Past
 from service.ports import (
     Append,
-    Bus,
-    Clock,
     CommandRecord,
     DealSecrets,
     DuplicateCommandError,
-    Entropy,
     Receipt,
-    Store,
     StoreUnavailableError,
     VersionConflictError,
 )
+from service.services import Services
 from service.watches import Recent
-from service.watermark import Watermark
 
 CONFLICT_RETRIES = 8
 """How often a command is decided again because another writer moved the match."""
@@ -59,31 +49,6 @@ class ClocksStandError(Exception):
     """The service is about to stop and the match's clocks stand: repeat the command when it is back."""
 
 
-@dataclass(slots=True)
-class Standstill:
-    """Whether this process has stopped the clocks, so that it may start none."""
-
-    has_begun: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What every match works with."""
-
-    store: Store
-    clock: Clock
-    bus: Bus
-    entropy: Entropy
-    metrics: Metrics
-    deadlines: Deadlines
-    ledger: FaultLedger
-    watermark: Watermark
-    spawn: Callable[[Coroutine[object, object, None]], object]
-    shuffle: Callable[[bytes], tuple[Tile, ...]]
-    store_turn: Callable[[], int]  # rises when the store may have lost what is known
-    standstill: Standstill = field(default_factory=Standstill)
-
-
 class MatchWriter:
     """The state of one match as the store has it, and the only code that changes it."""
 
@@ -92,6 +57,8 @@ class MatchWriter:
         self._match_id = match_id
         self._services = services
         self._state: MatchState | None = None
+        self.known: MatchState | None = None
+        """The match as far as is known here; None while that is nothing, or is doubted."""
         self._doubts = self._settled_doubts = 0
         """How often the cached state was doubted, and how many of these a look into the store has settled."""
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
@@ -104,17 +71,17 @@ class MatchWriter:
         there is such a match, which is then told of its fault. Anybody can make up the id of a match."""
         self._owed = OwedStamps()
         self._blamed_ns = -BLAMED_EVERY_NS
-        self._footing = Footing(services.store_turn)
+        self._footing = Footing(services.turns)
         self._decided_ns = self._stored_ns = 0
         self._moved = (0, 0)
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
-        while self._state is None or self._is_stale:  # also while somebody else is still looking
+        while self.known is None:  # also while somebody else is still looking
             async with self._loading:
-                if self._state is None or self._is_stale:
+                if self.known is None:
                     await self._load()
-        return self._state
+        return self.known
 
     @property
     def is_in_doubt(self) -> bool:
@@ -127,8 +94,9 @@ class MatchWriter:
 
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
-        if older_than is None or self.is_behind(older_than):
+        if older_than is None or self.known is None or self.known.version < older_than:
             self._doubts += 1
+            self.known = None
             self._deals.forget()
 
     @property
@@ -138,17 +106,17 @@ class MatchWriter:
 
     def start_over(self) -> None:
         """The store has lost what is known here: it is to be read from the beginning."""
-        self._state, self._moved, self.recent = None, (0, 0), Recent()
+        self._state, self.known, self._moved, self.recent = None, None, (0, 0), Recent()
         self._late_turns = LateTurns(self._match_id, self._services.clock, self._services.ledger)
         self._deals.forget()
 
-    @property
-    def _is_stale(self) -> bool:
-        return self._doubts > self._settled_doubts
-
     def is_behind(self, version: int) -> bool:
         """Whether the cached state is, or may be, older than this version."""
-        return self._is_stale or self._state is None or self._state.version < version
+        return self.known is None or self.known.version < version
+
+    def _set_known(self) -> None:
+        """The state was read or moved, and others may have raised doubts meanwhile."""
+        self.known = None if self._doubts > self._settled_doubts else self._state
 
     async def settle_due(self, due_ns: int) -> MatchState:
         """Settle what is due at this instant; everything stamped before it has been handled."""
@@ -201,11 +169,11 @@ class MatchWriter:
 
     async def _load(self) -> None:
         """Read what the store has behind the cached state. Raises UnknownMatchError or StoreUnavailableError."""
-        state, doubts, turn = self._state, self._doubts, self._services.store_turn()
+        state, doubts, turn = self._state, self._doubts, self._services.turns.turn
         version, began_ns = 0 if state is None else state.version, self._services.clock.now_ns()
         recent = self.recent
         state, first, folded = await self._past.read(state, recent)
-        if turn != self._services.store_turn() or recent is not self.recent:
+        if turn != self._services.turns.turn or recent is not self.recent:
             return  # what was read, or known before, may be lost: look again
         if state is None:
             self._end_doubt()
@@ -219,11 +187,12 @@ class MatchWriter:
         if self._state is None or self._state.version < state.version:
             self._state = state
             self._services.metrics.game.loaded(self._match_id, folded, state)
+        self._set_known()
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
         begun_ns = self._services.clock.now_ns()
-        state = await self.state()
+        state = self.known or await self.state()
         self._footing.read()
         starts_a_clock = state.handover is not None  # or it had one, which was suspended
         if state.suspended_at_ns is not None or (starts_a_clock and self._services.standstill.has_begun):
@@ -232,10 +201,11 @@ class MatchWriter:
         seat = order.seat or acting_seat(state)
         arrival = self._owed.first(order)
         request = Request(seat, order.command, arrival, order.expected_version, order.seat is not None)
-        deal = await self._deals.order_for(state, order)
+        deal = await self._deals.order_for(state, order) if may_deal(state, order) else ()
         evidence = services.ledger.evidence(self._match_id)
         ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=deal, evidence=evidence)
-        opened = None if ruling.refusal else await self._deals.opened_by(state, order, seat)
+        opens = isinstance(order.command, Start) and ruling.refusal is None
+        opened = await self._deals.opened_by(state, order, seat) if opens else None
         decision = None if ruling.verdict is Verdict.NOT_TIMED else state.decision
         receipt = Receipt(request.arrival, decision, services.clock.error_bound_ns(), ruling.verdict)
         version = state.version + 1 if ruling.events and ruling.refusal is None else state.version
@@ -265,9 +235,8 @@ class MatchWriter:
 
     def _prove(self, ruling: Ruling, arrival: Arrival, evidence: Evidence, *, is_over: bool) -> None:
         """An abort that no row of the ledger speaks for is proven by the command's own stamp: that becomes a row."""
-        known = [str(fault) for fault in evidence.faults]
         for event in ruling.events:
-            if isinstance(event, MatchAborted) and event.evidence not in known:
+            if isinstance(event, MatchAborted) and event.evidence not in map(str, evidence.faults):
                 self._blame(
                     FaultCause.NOT_COMMITTED if is_over else FaultCause.STAMP_STRADDLES, arrival, event.evidence
                 )
@@ -278,7 +247,7 @@ class MatchWriter:
 
     async def _service_attempt(self, order: ServiceOrder) -> Done:
         state = await self.state()
-        deal = await self._deals.order_for(state, order)
+        deal = await self._deals.order_for(state, order) if may_deal(state, order) else ()
         ruling = decide_service(
             state,
             order.command,
@@ -302,7 +271,7 @@ class MatchWriter:
         """Make the step durable, then known. Nobody hears of it before."""
         after = advance(state, step) if step else state
         invariants.check(after)
-        if any(isinstance(event, MatchAborted) for event in step):
+        if isinstance(after.result, MatchAborted):
             await self._services.ledger.store()  # the proof before what follows from it
         change = Append(
             match_id=self._match_id,
@@ -323,6 +292,8 @@ class MatchWriter:
         self._stored_ns = self._services.clock.now_ns()
         if opened is not None:
             self._deals.keep(opened)
+        if change.snapshot is not None:
+            self._past.stored(change.snapshot)
         if step:
             self._move(step, after)
         return after
@@ -331,11 +302,11 @@ class MatchWriter:
         """A step was stored: everybody may know."""
         if self._state is None or self._state.version < after.version:  # else a read was faster, and may know more
             self._state = after
+            self._set_known()
         self._moved = after.version, self._stored_ns
         self.recent.add(after.version, step)
-        self._past.stored(step, after)
         self._services.metrics.game.stored(self._match_id, step, after)
-        self._late_turns.stored(step)
+        self._late_turns.stored(step, self._stored_ns)
         if after.result is not None:
             self._services.ledger.forget(self._match_id)
             get_logger().info("match_finished", match_id=self._match_id, result=after.result.reason.name.lower())

@@ -105,7 +105,7 @@ class CommandReader:
             while (received := await _next(context)) is not None:
                 if self.watch.ending is not None:
                     return  # the writing side says why
-                if self.outbox.unsent >= UNSENT_ANSWERS:
+                if self.outbox.has_unsent(UNSENT_ANSWERS):
                     raise StatusError(SLOW_READER)
                 message, arrival = received
                 if message.WhichOneof("message") != "command":
@@ -127,7 +127,7 @@ class CommandReader:
 
     def _check_limits(self) -> None:
         self.limits.command(self.credential)
-        if self.outbox.pending >= UNANSWERED_COMMANDS:
+        if self.outbox.has_unanswered(UNANSWERED_COMMANDS):
             self.limits.shed(Limit.UNANSWERED)
             raise StatusError(TOO_MANY_COMMANDS)
 

@@ -207,7 +207,7 @@ class Pump:
         watch.wake()
 
     async def _send_update(self, watch: Watch) -> None:
-        state = await self._match.known_state()
+        state = self._match.known or await self._match.known_state()
         presence = self._match.presence
         if self._presence is None and watch.cursor > state.version:
             raise StatusError(FUTURE_VERSION)
@@ -299,15 +299,17 @@ class Outbox:
         self._items: deque[Answer] = deque()
         self._closed = False
 
-    @property
-    def pending(self) -> int:
-        """Commands that wait for their answers."""
-        return sum([not done.done() for done, _ in self._expected])
+    def has_unanswered(self, limit: int) -> bool:
+        """Whether so many commands wait for their answers."""
+        return len(self._expected) >= limit and self._pending() >= limit
 
-    @property
-    def unsent(self) -> int:
-        """Answers that wait to be written."""
-        return len(self._items) + len(self._expected) - self.pending
+    def has_unsent(self, limit: int) -> bool:
+        """Whether so many answers wait to be written."""
+        made = len(self._items) + len(self._expected)
+        return made >= limit and made - self._pending() >= limit
+
+    def _pending(self) -> int:
+        return sum([not done.done() for done, _ in self._expected])
 
     @property
     def is_finished(self) -> bool:

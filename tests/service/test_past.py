@@ -48,7 +48,7 @@ def kept() -> dict[int, MatchState]:
     for step, state in zip(*long_match(), strict=True):
         if (snapshot := past.snapshot(step, state)) is not None:
             found[state.version] = snapshot
-        past.stored(step, state)
+            past.stored(snapshot)
     return found
 
 

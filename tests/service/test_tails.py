@@ -12,7 +12,7 @@ from engine.faults import Fault, FaultCause
 from engine.refusals import Refusal, RefusalReason
 from engine.seats import Seat
 from engine.view import Audience
-from service.footing import Footing
+from service.footing import Footing, OneTurn
 from service.match import VersionsLostError
 from service.ports import (
     Append,
@@ -269,12 +269,12 @@ RECORD = CommandRecord(Audience.SEAT_ONE, "c", b"", 3, None, Receipt(Arrival.at(
 )
 def test_what_is_decided_before_the_server_changes_is_not_stored_after(change: Append, error: type[Exception]) -> None:
     """A command may be decided again at once; what rests on others' word must hear that word again."""
-    turns = [0]
-    footing = Footing(lambda: turns[0])
+    turns = OneTurn()
+    footing = Footing(turns)
     footing.begin()
     footing.read()
     footing.require(change)
-    turns[0] = 1
+    turns.turn = 1
     with pytest.raises(error):
         footing.require(change)
     footing.read()

@@ -226,7 +226,7 @@ FAULT_LEDGER = (
     _mutant("NOT_COMMITTED ignored", FAULTS, "return started <= from_ns < deadline", "return False"),
     _mutant("CLOCK_FAULT not recorded", GUARD, "if abs(step_ns) > STEP_NS:", "if False:"),
     _mutant("PUBLISH_STALL not recorded", GUARD, "if length_ns >= self._publish_stall_ns:", "if False:"),
-    _mutant("turns stored late not recorded", WRITER, "        self._late_turns.stored(step)\n", ""),
+    _mutant("turns stored late not recorded", WRITER, "        self._late_turns.stored(step, self._stored_ns)\n", ""),
     _mutant(
         "time lost in the delay not counted",
         FAULTS,

@@ -112,8 +112,8 @@ NEWS = (
     _mutant(
         "whoever looks while another looks sees what was",
         WRITER,
-        "        state, doubts, turn = self._state, self._doubts, self._services.store_turn()\n",
-        "        state, turn = self._state, self._services.store_turn()\n"
+        "        state, doubts, turn = self._state, self._doubts, self._services.turns.turn\n",
+        "        state, turn = self._state, self._services.turns.turn\n"
         "        doubts = self._settled_doubts = self._doubts\n",
     ),
     _mutant(
