@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from engine.clock import Arrival
 from engine.commands import Command, ServiceCommand
@@ -72,6 +72,19 @@ class Done(NamedTuple):
     refusal: Refusal | None = None
 
 
+class Waiter(Protocol):
+    """Whoever waits for the end of an order and is told at once, as a future's callbacks are not."""
+
+    def done(self) -> bool:
+        """Whether it was told, or waits no longer."""
+
+    def set_result(self, result: Done, /) -> None:
+        """The order was carried out or refused."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """It was not, or nobody knows."""
+
+
 def _new_future() -> asyncio.Future[Done]:
     return asyncio.get_running_loop().create_future()
 
@@ -83,8 +96,14 @@ class Ticket:
     stamp_ns: int
     number: int
     order: PlayerOrder | ServiceOrder | None = field(default=None, compare=False)
+    waiter: Waiter = field(default_factory=_new_future, compare=False)
     withdrawn: bool = field(default=False, compare=False)
-    done: asyncio.Future[Done] = field(default_factory=_new_future, compare=False)
+
+    @property
+    def done(self) -> asyncio.Future[Done]:
+        """The end of the order, where no other waiter came with it."""
+        assert isinstance(self.waiter, asyncio.Future)
+        return self.waiter
 
 
 def _sender_of(order: PlayerOrder | ServiceOrder | None) -> Audience | type[ServiceOrder] | None:
@@ -110,7 +129,9 @@ class Line:
     def __len__(self) -> int:
         return len(self._tickets)
 
-    def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
+    def enter(
+        self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None, waiter: Waiter | None = None
+    ) -> Ticket:
         """Take a place for a command that arrived then; `order` may follow by `fill`. Raises LineFullError."""
         if self._tickets:
             sender = _sender_of(order)
@@ -118,12 +139,14 @@ class Line:
             if waiting >= (STRANGERS_LIMIT if order is None else LINE_LIMIT):
                 self._on_full()
                 raise LineFullError
-        return self.hold(arrival, order)
+        return self.hold(arrival, order, waiter)
 
-    def hold(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
+    def hold(
+        self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None, waiter: Waiter | None = None
+    ) -> Ticket:
         """Take a place for the service itself, however long the line is."""
         self._entered += 1
-        ticket = Ticket(arrival.earliest_ns, self._entered, order)
+        ticket = Ticket(arrival.earliest_ns, self._entered, order, waiter or _new_future())
         heappush(self._tickets, ticket)
         if self._waiter is not None:
             self._has_changed()

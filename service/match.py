@@ -9,7 +9,7 @@ from engine.events import Step
 from engine.state import MatchState
 from engine.view import Audience
 from service.failures import failure_of
-from service.line import Line, PlayerOrder, ServiceOrder, Ticket
+from service.line import Line, PlayerOrder, ServiceOrder, Ticket, Waiter
 from service.logs import about, get_logger
 from service.metrics.game import Failure
 from service.metrics.process import Limit
@@ -91,7 +91,9 @@ class Match:
         if self._services.bus.poll_seconds is not None:
             self._writer.forget()
 
-    def enter(self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None) -> Ticket:
+    def enter(
+        self, arrival: Arrival, order: PlayerOrder | ServiceOrder | None = None, waiter: Waiter | None = None
+    ) -> Ticket:
         """Take a place in the line. Without an order, `fill` or `withdraw` must follow.
 
         Raises LineFullError, or StoreUnavailableError while the clock is too far from the store's.
@@ -101,7 +103,7 @@ class Match:
             error = StoreUnavailableError("the clock is not sure")
             self._count_failure(order, error)
             raise error
-        ticket = self._line.enter(arrival, order)
+        ticket = self._line.enter(arrival, order, waiter)
         self._services.watermark.in_flight.add(ticket)
         self.wake()
         return ticket
@@ -229,14 +231,14 @@ class Match:
         except Exception as error:  # noqa: BLE001  whatever it is, the sender waits for it
             self._writer.forget()  # the outcome of the write is unknown; the store knows
             self._count_failure(order, error)
-            if not ticket.done.done():
-                ticket.done.set_exception(error)
+            if not ticket.waiter.done():
+                ticket.waiter.set_exception(error)
             return
         finally:
             about.set(None)
             self._line.leave(ticket)
-        if not ticket.done.done():  # a sender that hung up cancelled its future; the command counts all the same
-            ticket.done.set_result(done)
+        if not ticket.waiter.done():  # a sender that hung up cancelled its future; the command counts all the same
+            ticket.waiter.set_result(done)
         self._publish(done.state)  # after the reply, so that a stream sends the outcome before the update
         durable_ns = self.durable_ns(done.state.version)
         if done.record is not None and done.record.refusal is None and not done.repeated and durable_ns is not None:
@@ -249,8 +251,8 @@ class Match:
                 self._writer.turned_away(ticket)
             self._count_failure(ticket.order, error)
             self._line.leave(ticket)
-            if not ticket.done.done():
-                ticket.done.set_exception(error)
+            if not ticket.waiter.done():
+                ticket.waiter.set_exception(error)
         if not isinstance(error, UnknownMatchError):
             if isinstance(error, StoreUnavailableError):
                 get_logger().warning("match_waits_for_store", match_id=self.match_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from engine.clock import Arrival
@@ -25,7 +24,7 @@ from service.rpc.statuses import (
     StatusError,
     malformed,
 )
-from service.rpc.streams import Answer, Outbox, Presenter
+from service.rpc.streams import Outbox, Presenter
 from service.rpc.wire import sub_message
 from service.tracing import begin_command
 from service.watches import Watch
@@ -105,7 +104,7 @@ class CommandReader:
             while (received := await _next(context)) is not None:
                 if self.watch.ending is not None:
                     return  # the writing side says why
-                if self.outbox.has_unsent(UNSENT_ANSWERS):
+                if self.outbox.unsent >= UNSENT_ANSWERS:
                     raise StatusError(SLOW_READER)
                 message, arrival = received
                 if message.WhichOneof("message") != "command":
@@ -119,36 +118,68 @@ class CommandReader:
             self._check_limits()
             fields = requests.command_fields(message)
             order = order_of(self.credential, fields, arrival)
-            ticket = self.match.enter(arrival, order)
+            self.match.enter(arrival, order, ExpectedOutcome(fields, self.presenter, self.outbox))
         except (StatusError, LineFullError, LimitedError, StoreUnavailableError) as error:
-            self._turn_away(message.command_id, error)
+            self.outbox.put(NoOutcome(message.command_id, error))
             return
-        self.outbox.expect(ticket.done, self._answer(fields, ticket.done))
+        self.outbox.expected += 1
 
     def _check_limits(self) -> None:
         self.limits.command(self.credential)
-        if self.outbox.has_unanswered(UNANSWERED_COMMANDS):
+        if self.outbox.expected >= UNANSWERED_COMMANDS:
             self.limits.shed(Limit.UNANSWERED)
             raise StatusError(TOO_MANY_COMMANDS)
 
-    def _turn_away(self, command_id: str, error: Exception) -> None:
-        async def answer() -> tuple[int | None, Addressed]:
-            return None, _command_error(command_id, error)
 
-        self.outbox.put(answer)
+class NoOutcome:
+    """The answer to a command that was turned away or could not be carried out."""
 
-    def _answer(self, fields: requests.CommandFields, future: asyncio.Future[Done]) -> Answer:
-        async def answer() -> tuple[int | None, Addressed]:
-            try:
-                done = future.result()
-                outcome = (await self.presenter.outcome(fields, done)).within(_played_outcome)
-            except Exception as error:  # noqa: BLE001  an answer of its own, so that the stream goes on
-                return None, _command_error(fields.command_id, error)
-            assert done.record is not None
-            is_new = done.record.refusal is None and not done.repeated
-            return (done.record.version if is_new else None), outcome
+    def __init__(self, command_id: str, error: Exception) -> None:
+        self._command_id = command_id
+        self._error = error
 
-        return answer
+    async def made(self) -> tuple[int | None, Addressed]:
+        """A serialized CommandError."""
+        return None, _command_error(self._command_id, self._error)
+
+
+class ExpectedOutcome:
+    """Waits for the end of a command that was entered, and is then the answer to it."""
+
+    __slots__ = ("_done", "_fields", "_outbox", "_presenter")
+
+    def __init__(self, fields: requests.CommandFields, presenter: Presenter, outbox: Outbox) -> None:
+        self._fields = fields
+        self._presenter = presenter
+        self._outbox = outbox
+        self._done: Done | None = None
+
+    def done(self) -> bool:
+        """Never before it was told, which is once."""
+        return False
+
+    def set_result(self, done: Done, /) -> None:
+        """The command was carried out or refused."""
+        self._done = done
+        self._outbox.expected -= 1
+        self._outbox.put(self)
+
+    def set_exception(self, error: Exception, /) -> None:
+        """It was not, or nobody knows."""
+        self._outbox.expected -= 1
+        self._outbox.put(NoOutcome(self._fields.command_id, error))
+
+    async def made(self) -> tuple[int | None, Addressed]:
+        """A serialized CommandOutcome with the version that is new by it, or a CommandError."""
+        done = self._done
+        assert done is not None
+        try:
+            outcome = (await self._presenter.outcome(self._fields, done)).within(_played_outcome)
+        except Exception as error:  # noqa: BLE001  an answer of its own, so that the stream goes on
+            return None, _command_error(self._fields.command_id, error)
+        assert done.record is not None
+        is_new = done.record.refusal is None and not done.repeated
+        return (done.record.version if is_new else None), outcome
 
 
 def _command_error(command_id: str, error: Exception) -> Addressed:

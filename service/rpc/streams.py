@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from engine.clock import SECOND_NS
 from engine.state import MatchState
@@ -28,8 +28,6 @@ from service.watches import Watch
 from spectacularbid.v1 import match_service_pb2 as pb
 from spectacularbid.v1 import outcomes_pb2
 
-Answer: TypeAlias = Callable[[], Awaitable[tuple[int | None, Addressed]]]
-"""Makes a serialized response, and the version that it brings the viewer to, if it does."""
 StreamResponse: TypeAlias = "type[pb.WatchMatchResponse | pb.PlayMatchResponse | pb.SpectateMatchResponse]"
 """The messages of a stream. Their fields share names and, with those of the updates, numbers."""
 HEARTBEAT_SECONDS = 15.0
@@ -222,8 +220,8 @@ class Pump:
                 self._metrics.delivered(self._clock.now_ns() - durable_ns)
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
-        while (item := outbox.next()) is not None:
-            version, message = await item()
+        while (answer := outbox.next()) is not None:
+            version, message = await answer.made()
             if version is not None:
                 if watch.cursor < version - 1:  # the other player's events come first
                     await self._send_update(watch)
@@ -287,6 +285,13 @@ class Lifeline:
         self._is_writing = self.is_silent = False
 
 
+class Answer(Protocol):
+    """What a command of a stream came to."""
+
+    async def made(self) -> tuple[int | None, Addressed]:
+        """A serialized response, and the version that it brings the viewer to, if it does."""
+
+
 class Outbox:
     """Answers to the commands of one stream, in the order in which they were decided.
 
@@ -295,44 +300,29 @@ class Outbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._expected: list[tuple[asyncio.Future[Done], Answer]] = []
-        self._items: deque[Answer] = deque()
+        self._answers: deque[Answer] = deque()
         self._closed = False
+        self.expected = 0
+        """Commands that wait for their answers."""
 
-    def has_unanswered(self, limit: int) -> bool:
-        """Whether so many commands wait for their answers."""
-        return len(self._expected) >= limit and self._pending() >= limit
-
-    def has_unsent(self, limit: int) -> bool:
-        """Whether so many answers wait to be written."""
-        made = len(self._items) + len(self._expected)
-        return made >= limit and made - self._pending() >= limit
-
-    def _pending(self) -> int:
-        return sum([not done.done() for done, _ in self._expected])
+    @property
+    def unsent(self) -> int:
+        """Answers that wait to be written."""
+        return len(self._answers)
 
     @property
     def is_finished(self) -> bool:
         """Whether the client said its last and has every answer."""
-        return self._closed and not self._expected and not self._items
-
-    def expect(self, done: asyncio.Future[Done], answer: Answer) -> None:
-        """A command was entered; the answer can be made when it is done."""
-        self._expected.append((done, answer))
-        done.add_done_callback(lambda _: self._wake())
+        return self._closed and not self.expected and not self._answers
 
     def put(self, answer: Answer) -> None:
-        """An answer to a command that was not entered."""
-        self._items.append(answer)
+        """An answer can be made."""
+        self._answers.append(answer)
         self._wake()
 
     def next(self) -> Answer | None:
         """The next answer to send."""
-        for index, (done, answer) in enumerate(self._expected):
-            if done.done():
-                del self._expected[index]
-                return answer
-        return self._items.popleft() if self._items else None
+        return self._answers.popleft() if self._answers else None
 
     def close(self) -> None:
         """The client will send no more."""
