@@ -191,7 +191,6 @@ class MatchWriter:
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
-        begun_ns = self._services.clock.now_ns()
         state = self.known or await self.state()
         self._footing.read()
         starts_a_clock = state.handover is not None  # or it had one, which was suspended
@@ -203,7 +202,8 @@ class MatchWriter:
         request = Request(seat, order.command, arrival, order.expected_version, order.seat is not None)
         deal = await self._deals.order_for(state, order) if may_deal(state, order) else ()
         evidence = services.ledger.evidence(self._match_id)
-        ruling = decide(state, request, now_ns=services.clock.now_ns(), deal=deal, evidence=evidence)
+        begun_ns = services.clock.now_ns()
+        ruling = decide(state, request, now_ns=begun_ns, deal=deal, evidence=evidence)
         opens = isinstance(order.command, Start) and ruling.refusal is None
         opened = await self._deals.opened_by(state, order, seat) if opens else None
         decision = None if ruling.verdict is Verdict.NOT_TIMED else state.decision

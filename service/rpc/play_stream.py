@@ -104,7 +104,7 @@ class CommandReader:
             while (received := await _next(context)) is not None:
                 if self.watch.ending is not None:
                     return  # the writing side says why
-                if self.outbox.unsent >= UNSENT_ANSWERS:
+                if len(self.outbox.answers) >= UNSENT_ANSWERS:
                     raise StatusError(SLOW_READER)
                 message, arrival = received
                 if message.WhichOneof("message") != "command":

@@ -146,32 +146,33 @@ class Pump:
         self._watch = watch
         try:
             with self._lifeline.watching(watch.wake):
-                await self._run(watch, outbox)
+                while True:
+                    await watch.woken()
+                    if watch.ending is not None:
+                        raise watch.ending
+                    if self._lifeline.is_silent:
+                        beat = pb.Heartbeat(service_now_unix_ns=self._clock.now_ns(), version=watch.cursor)
+                        await self._write(self._response(heartbeat=beat).SerializeToString())
+                    if outbox is not None:
+                        if outbox.answers:
+                            await self._send_outcomes(watch, outbox)
+                        if outbox.is_finished:
+                            return
+                    await self._send_update(watch)
+                    if watch.going_away:
+                        await self._go_away(watch, outbox)
+                        return
         finally:
             if self._expiry is not None:
                 self._expiry.cancel()
 
-    async def _run(self, watch: Watch, outbox: Outbox | None) -> None:
-        while True:
-            await watch.woken()
-            if watch.ending is not None:
-                raise watch.ending
-            if self._lifeline.is_silent:
-                beat = pb.Heartbeat(service_now_unix_ns=self._clock.now_ns(), version=watch.cursor)
-                await self._write(self._response(heartbeat=beat).SerializeToString())
-            if outbox is not None:
-                await self._send_outcomes(watch, outbox)
-                if outbox.is_finished:
-                    return
-            await self._send_update(watch)
-            if watch.going_away:
-                away = pb.GoingAway(resume_after_version=watch.cursor)
-                await self._write(self._response(going_away=away).SerializeToString())
-                if self._is_expired:
-                    raise StatusError(TOKEN_EXPIRED)
-                if outbox is not None:
-                    await self._listen_on(watch, outbox)
-                return
+    async def _go_away(self, watch: Watch, outbox: Outbox | None) -> None:
+        away = pb.GoingAway(resume_after_version=watch.cursor)
+        await self._write(self._response(going_away=away).SerializeToString())
+        if self._is_expired:
+            raise StatusError(TOKEN_EXPIRED)
+        if outbox is not None:
+            await self._listen_on(watch, outbox)
 
     async def _listen_on(self, watch: Watch, outbox: Outbox) -> None:
         """Answer what still comes, until the client has said its last or had the time to hear that it should.
@@ -220,8 +221,8 @@ class Pump:
                 self._metrics.delivered(self._clock.now_ns() - durable_ns)
 
     async def _send_outcomes(self, watch: Watch, outbox: Outbox) -> None:
-        while (answer := outbox.next()) is not None:
-            version, message = await answer.made()
+        while outbox.answers:
+            version, message = await outbox.answers.popleft().made()
             if version is not None:
                 if watch.cursor < version - 1:  # the other player's events come first
                     await self._send_update(watch)
@@ -300,29 +301,21 @@ class Outbox:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._answers: deque[Answer] = deque()
         self._closed = False
+        self.answers: deque[Answer] = deque()
+        """Those that can be made and are to be written."""
         self.expected = 0
         """Commands that wait for their answers."""
 
     @property
-    def unsent(self) -> int:
-        """Answers that wait to be written."""
-        return len(self._answers)
-
-    @property
     def is_finished(self) -> bool:
         """Whether the client said its last and has every answer."""
-        return self._closed and not self.expected and not self._answers
+        return self._closed and not self.expected and not self.answers
 
     def put(self, answer: Answer) -> None:
         """An answer can be made."""
-        self._answers.append(answer)
+        self.answers.append(answer)
         self._wake()
-
-    def next(self) -> Answer | None:
-        """The next answer to send."""
-        return self._answers.popleft() if self._answers else None
 
     def close(self) -> None:
         """The client will send no more."""

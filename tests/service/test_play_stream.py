@@ -64,8 +64,8 @@ class Stream:
     async def answers(self) -> list[pb.PlayMatchResponse]:
         """What waits to be written."""
         made = []
-        while (answer := self.outbox.next()) is not None:
-            _, message = await answer.made()
+        while self.outbox.answers:
+            _, message = await self.outbox.answers.popleft().made()
             made.append(pb.PlayMatchResponse.FromString(message.data))
         return made
 
@@ -78,7 +78,7 @@ async def test_the_stream_is_finished_when_the_last_answer_is_taken() -> None:
         await stream.read_all()
         assert not stream.outbox.is_finished
         await settle()
-        assert (stream.outbox.expected, stream.outbox.unsent, stream.outbox.is_finished) == (0, 1, False)
+        assert (stream.outbox.expected, len(stream.outbox.answers), stream.outbox.is_finished) == (0, 1, False)
         (answer,) = await stream.answers()
         assert answer.outcome.accepted.version == 2
         finished: bool = stream.outbox.is_finished
@@ -92,7 +92,7 @@ async def test_an_answer_is_there_at_the_same_instant_as_the_version_that_it_mad
     async with Process.running(seated()) as process:
         stream = Stream(process, [in_stream(START)])
         seen: list[int] = []
-        process.bus.subscribe(MATCH_ID, lambda version: seen.append((version == 2) * stream.outbox.unsent))
+        process.bus.subscribe(MATCH_ID, lambda version: seen.append((version == 2) * len(stream.outbox.answers)))
         await stream.read_all()
         await settle()
         assert seen[-1] == 1
@@ -128,6 +128,6 @@ async def test_answers_that_nobody_reads_are_limited() -> None:
         with pytest.raises(StatusError, match="SLOW_READER"):
             await stream.read_all()
         assert stream.taken <= UNSENT_ANSWERS + 2
-        assert stream.outbox.unsent <= UNSENT_ANSWERS
+        assert len(stream.outbox.answers) <= UNSENT_ANSWERS
         assert state_of(process).ready[Seat.ONE]
         assert len(log_of(process)) == 2

@@ -180,8 +180,8 @@ STOPS = (
     _mutant(
         "a stream that is sent away does not listen on",
         "service/rpc/streams.py",
-        "                    await self._listen_on(watch, outbox)\n",
-        "                    pass\n",
+        "            await self._listen_on(watch, outbox)\n",
+        "            pass\n",
     ),
     _mutant("what the last one suspended not resumed", LOOKOUT, "            await self._matches.resume()\n", ""),
     _mutant(
