@@ -242,7 +242,7 @@ FAULT_LEDGER = (
     _mutant(
         "stamps that prove nothing not recorded",
         WRITER,
-        "if isinstance(event, MatchAborted) and event.evidence not in known:",
+        "if isinstance(event, MatchAborted) and event.evidence not in map(str, evidence.faults):",
         "if False:",
     ),
     _mutant(
