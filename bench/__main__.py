@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bench import (
+    calls_cost,
     clock_cost,
     engine_cost,
     grpc_cost,
@@ -25,6 +26,7 @@ Measure: TypeAlias = Callable[..., list[Table]]
 SUITES: dict[str, Measure] = {
     "engine": engine_cost.measure,
     "clock": clock_cost.measure,
+    "calls": calls_cost.measure,
     "metrics": metrics_cost.measure,
     "secrecy": secrecy_cost.measure,
     "grpc": grpc_cost.measure,

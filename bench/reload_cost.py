@@ -107,7 +107,8 @@ async def _write(store: Store, match_id: str, log: Log, *, kept: bool) -> None:
     for version, (step, state) in enumerate(log):
         snapshot = past.snapshot(step, state) if kept else None
         await store.append(Append(match_id, version, step, None, live=True, snapshot=snapshot))
-        past.stored(step, state)
+        if snapshot is not None:
+            past.stored(snapshot)
 
 
 async def _read(store: Store, match_id: str, expected: MatchState) -> tuple[float, int]:

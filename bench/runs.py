@@ -30,7 +30,9 @@ class LoadError(Exception):
 
 
 @contextmanager
-def service(cores: Cores, chosen: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+def service(
+    cores: Cores, chosen: Mapping[str, str] = NOTHING, module: Sequence[str] = ("service", "serve")
+) -> Iterator[Server]:
     """The service as it is shipped: durable, with metrics; on SQLite unless the settings say otherwise."""
     with tempfile.TemporaryDirectory(prefix="spectacular-bid-bench-", dir=data_folder()) as folder:
         settings = {
@@ -44,7 +46,7 @@ def service(cores: Cores, chosen: Mapping[str, str] = NOTHING) -> Iterator[Serve
             **chosen,
         }
         log = Path(folder) / "log"
-        with serving(["-m", "service", "serve"], core=cores.server, log=log, settings=settings) as server:
+        with serving(["-m", *module], core=cores.server, log=log, settings=settings) as server:
             yield server
 
 
