@@ -6,7 +6,7 @@ wire type 2: its tag, its length, its bytes (https://protobuf.dev/programming-gu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 
 from google.protobuf.descriptor import Descriptor
 
@@ -28,18 +28,33 @@ def varint(number: int) -> bytes:
 
 
 _SHORT = 4096
-_SHORT_LENGTHS = tuple(map(varint, range(_SHORT)))
+"""Lengths below this are remembered."""
 
 
-def sub_message(parent: Descriptor, name: str) -> Callable[[bytes], bytes]:
-    """What writes a sub-message field of a message type around the sub-message's bytes."""
+class SubMessage(dict[int, bytes]):
+    """A sub-message field: by the length of the sub-message what comes before its bytes, the tag and that length.
+
+    Whoever joins many pieces takes `field[len(data)], data`, which calls no Python code; `field(data)` is both in one.
+    """
+
+    def __init__(self, tag: bytes) -> None:
+        super().__init__()
+        self._tag = tag
+
+    def __missing__(self, length: int) -> bytes:
+        before = self._tag + varint(length)
+        if length < _SHORT:
+            self[length] = before
+        return before
+
+    def __call__(self, data: bytes) -> bytes:
+        """The whole field."""
+        return self[len(data)] + data
+
+
+@cache
+def sub_message(parent: Descriptor, name: str) -> SubMessage:
+    """The sub-message field of a message type; the same one for all, who share what it remembers."""
     field = parent.fields_by_name[name]
     assert field.message_type is not None
-    tag = varint(field.number << 3 | _LENGTH_DELIMITED)
-
-    def around(payload: bytes) -> bytes:
-        length = len(payload)
-        prefix = _SHORT_LENGTHS[length] if length < _SHORT else varint(length)
-        return tag + prefix + payload
-
-    return around
+    return SubMessage(varint(field.number << 3 | _LENGTH_DELIMITED))
