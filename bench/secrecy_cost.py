@@ -33,7 +33,7 @@ def measure(*, quick: bool) -> list[Table]:
     plain_us = _each(step_text, hiding, rounds)
     after = next(turn.after for turn in islice(turns, 20, None))
     guard = Guard("m", Audience.SEAT_ONE, Metrics())
-    message = Addressed(b"", Renderer().view("m", after, Audience.SEAT_ONE))
+    message = Addressed(b"", Renderer().version("m", after).view(Audience.SEAT_ONE))
     guard_us = microseconds(lambda: guard.release(message), rounds) * MESSAGES
     rows: list[list[Value]] = [
         [f"outbound guard, {MESSAGES} messages a command", guard_us],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from engine import events as ev
 from engine.clock import Verdict
@@ -59,6 +60,7 @@ _SENTENCES = {
     RefusalReason.BID_UNAFFORDABLE: "You could not pay that bid.",
 }
 
+_events = sub_message(outcomes_pb2.Accepted.DESCRIPTOR, "events")
 _clock_started = sub_message(events_pb2.Event.DESCRIPTOR, "clock_started")
 
 
@@ -105,48 +107,72 @@ def aborted_message(event: ev.MatchAborted) -> events_pb2.MatchAborted:
     return events_pb2.MatchAborted(reason=ABORT_REASONS[event.reason], evidence=event.evidence, at_unix_ns=event.at_ns)
 
 
-def event_bytes(event: ev.Event) -> bytes:
-    """A serialized Event, as everyone may know it. What comes again and again is serialized once."""
+def event_fields(events: Iterable[ev.Event]) -> bytes:
+    """Serialized Event messages, as everyone may know them, as the field that Accepted and MatchUpdate both have."""
+    fields = b""
+    for event in events:
+        data = _OFTEN.get(type(event), _seldom_bytes)(event)
+        fields += _events[len(data)] + data
+    return fields
+
+
+def _started_bytes(event: ev.ClockStarted) -> bytes:
+    started = events_pb2.ClockStarted(seat=SEAT_NUMBERS[event.seat], at_unix_ns=event.at_ns)
+    return _clock_started(started.SerializeToString())
+
+
+@lru_cache(maxsize=8192)
+def _played_bytes(event: ev.TilePlayed) -> bytes:
+    played = events_pb2.TilePlayed(
+        seat=SEAT_NUMBERS[event.seat],
+        tile=_public_tile(event.tile),
+        end=END_NUMBERS[event.end],
+        exposed_total=event.exposed_total,
+        transfer=transfer_message(event.transfer) if event.transfer else None,
+    )
+    return events_pb2.Event(tile_played=played).SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def _stopped_bytes(event: ev.ClockStopped) -> bytes:
+    stopped = events_pb2.ClockStopped(seat=SEAT_NUMBERS[event.seat], bank_used_ns=event.bank_used_ns)
+    return events_pb2.Event(clock_stopped=stopped).SerializeToString()
+
+
+@lru_cache(maxsize=2)
+def _passed_bytes(event: ev.Passed) -> bytes:
+    return events_pb2.Event(passed=events_pb2.Passed(seat=SEAT_NUMBERS[event.seat])).SerializeToString()
+
+
+def _drawn_bytes(event: ev.TileDrawn) -> bytes:
+    """Without the tile, which no cache here is keyed by."""
+    return _seat_drew_bytes(event.seat)
+
+
+@lru_cache(maxsize=2)
+def _seat_drew_bytes(seat: Seat) -> bytes:
+    return events_pb2.Event(tile_drawn=events_pb2.TileDrawn(seat=SEAT_NUMBERS[seat])).SerializeToString()
+
+
+# Any: each of them takes its own type of event.
+_OFTEN: dict[type[ev.Event], Callable[[Any], bytes]] = {
+    ev.ClockStarted: _started_bytes,
+    ev.ClockStopped: _stopped_bytes,
+    ev.TilePlayed: _played_bytes,
+    ev.TileDrawn: _drawn_bytes,
+    ev.Passed: _passed_bytes,
+}
+"""The events of nearly every command; what comes again and again is serialized once."""
+
+
+def _seldom_bytes(event: _Gathering | _Bidding | _TurningPoint) -> bytes:
     match event:
-        case ev.ClockStarted(seat, at_ns):
-            started = events_pb2.ClockStarted(seat=SEAT_NUMBERS[seat], at_unix_ns=at_ns)
-            return _clock_started(started.SerializeToString())
-        case ev.TilePlayed() | ev.ClockStopped() | ev.Passed():
-            return _turn_bytes(event)
-        case ev.TileDrawn(seat):
-            return _drawn_bytes(seat)
         case ev.MatchCreated() | ev.PlayerSeated() | ev.EntropyCommitted() | ev.PlayerReady() | ev.ContinueTimedOut():
             return _gathering(event).SerializeToString()
         case ev.BiddingDeclined() | ev.BidMade() | ev.BidAccepted():
             return _bidding(event).SerializeToString()
         case _:
             return _turning_point(event).SerializeToString()
-
-
-@lru_cache(maxsize=8192)
-def _turn_bytes(event: ev.TilePlayed | ev.ClockStopped | ev.Passed) -> bytes:
-    match event:
-        case ev.TilePlayed(seat, tile, end, total, transfer):
-            played = events_pb2.TilePlayed(
-                seat=SEAT_NUMBERS[seat],
-                tile=_public_tile(tile),
-                end=END_NUMBERS[end],
-                exposed_total=total,
-                transfer=transfer_message(transfer) if transfer else None,
-            )
-            return events_pb2.Event(tile_played=played).SerializeToString()
-        case ev.ClockStopped(seat, used_ns):
-            stopped = events_pb2.ClockStopped(seat=SEAT_NUMBERS[seat], bank_used_ns=used_ns)
-            return events_pb2.Event(clock_stopped=stopped).SerializeToString()
-        case ev.Passed(seat):
-            return events_pb2.Event(passed=events_pb2.Passed(seat=SEAT_NUMBERS[seat])).SerializeToString()
-        case _:
-            assert_never(event)
-
-
-@lru_cache(maxsize=2)
-def _drawn_bytes(seat: Seat) -> bytes:
-    return events_pb2.Event(tile_drawn=events_pb2.TileDrawn(seat=SEAT_NUMBERS[seat])).SerializeToString()
 
 
 def _public_tile(tile: Tile) -> tiles_pb2.Tile:
@@ -228,6 +254,12 @@ def _turning_point(event: _TurningPoint) -> events_pb2.Event:
             assert_never(event)
 
 
+@lru_cache(maxsize=4096)
+def accepted_version(version: int) -> bytes:
+    """A serialized Accepted without its events."""
+    return outcomes_pb2.Accepted(version=version).SerializeToString()
+
+
 def refused_message(refusal: Refusal) -> outcomes_pb2.Refused:
     """A refusal with its sentence and figures."""
     return outcomes_pb2.Refused(
@@ -239,18 +271,20 @@ def refused_message(refusal: Refusal) -> outcomes_pb2.Refused:
 
 def receipt_message(receipt: Receipt) -> outcomes_pb2.TimingReceipt:
     """The stamp and what followed from it."""
+    arrival = receipt.arrival
     message = outcomes_pb2.TimingReceipt(
-        arrival_earliest_unix_ns=receipt.arrival.earliest_ns,
-        arrival_latest_unix_ns=receipt.arrival.latest_ns,
+        arrival_earliest_unix_ns=arrival.earliest_ns,
+        arrival_latest_unix_ns=arrival.latest_ns,
         error_bound_ns=receipt.error_bound_ns,
         verdict=_VERDICTS[receipt.verdict],
-        own_earliest_unix_ns=receipt.arrival.own_earliest_ns,
-        own_latest_unix_ns=receipt.arrival.own_latest_ns,
+        own_earliest_unix_ns=arrival.own_earliest_ns,
+        own_latest_unix_ns=arrival.own_latest_ns,
     )
     decision = receipt.decision
     if decision is not None:
+        deadline_ns = decision.deadline_ns
         message.decision_started_at_unix_ns = decision.started_at_ns
         message.delay_ends_at_unix_ns = decision.delay_ends_at_ns
-        message.deadline_unix_ns = decision.deadline_ns
-        message.margin_ns = decision.deadline_ns - receipt.arrival.latest_ns
+        message.deadline_unix_ns = deadline_ns
+        message.margin_ns = deadline_ns - arrival.latest_ns
     return message

@@ -12,6 +12,6 @@ from spectacularbid.v1 import views_pb2
 
 def public_json(match_id: str, state: MatchState) -> str:
     """The PublicView that every spectator gets, as JSON with the fields' names of the proto."""
-    rendered = Renderer().view(match_id, state, Audience.SPECTATOR)
+    rendered = Renderer().version(match_id, state).view(Audience.SPECTATOR)
     public = views_pb2.SpectatorView.FromString(rendered.data).public
     return MessageToJson(public, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

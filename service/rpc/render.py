@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from engine import view as vw
-from engine.events import Event
 from engine.state import MatchState
-from service.rpc import facts
 from service.rpc.own_view import own_bytes
 from service.rpc.public_view import public_bytes
 from service.rpc.wire import sub_message
@@ -24,6 +22,8 @@ CACHED_VIEWS = 4096
 DIGEST_BYTES = 8
 _public_field = sub_message(views_pb2.MatchView.DESCRIPTOR, "public")
 _own_field = sub_message(views_pb2.MatchView.DESCRIPTOR, "own")
+News: TypeAlias = tuple[bytes, bool]
+"""Events as serialized fields, and whether none is missing."""
 
 
 class RenderedView(NamedTuple):
@@ -36,46 +36,43 @@ class RenderedView(NamedTuple):
     audience: vw.Audience
 
 
-class _Version(NamedTuple):
-    state: MatchState
-    public: bytes
-    views: dict[vw.Audience, RenderedView]
-    events: dict[int, tuple[bytes, ...]]
+class Version:
+    """One version of a match, serialized as far as it was asked for."""
+
+    def __init__(self, match_id: str, state: MatchState) -> None:
+        self.state = state
+        self.news: dict[int, News] = {}
+        """By the version that a viewer knows what came after it."""
+        self._match_id = match_id
+        public = public_bytes(match_id, vw.public_view(state))
+        self._public = _public_field[len(public)] + public
+        self._views: dict[vw.Audience, RenderedView] = {}
+
+    def view(self, audience: vw.Audience) -> RenderedView:
+        """The view for an audience."""
+        rendered = self._views.get(audience)
+        if rendered is None:
+            data, own = self._public, vw.own_view(self.state, audience)
+            if own is not None:
+                own_data = own_bytes(own)
+                data += _own_field[len(own_data)] + own_data
+            digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
+            rendered = RenderedView(data, digest, self._match_id, self.state.version, audience)
+            self._views[audience] = rendered
+        return rendered
 
 
 class Renderer:
-    """Serialized views by match and audience, for the version last asked for."""
+    """What is serialized of each match, for the version last asked for."""
 
     def __init__(self) -> None:
-        self._versions: OrderedDict[str, _Version] = OrderedDict()
+        self._versions: OrderedDict[str, Version] = OrderedDict()
 
-    def view(self, match_id: str, state: MatchState, audience: vw.Audience) -> RenderedView:
-        """The view of a match for an audience."""
-        version = self._version(match_id, state)
-        rendered = version.views.get(audience)
-        if rendered is None:
-            own = vw.own_view(state, audience)
-            data = version.public
-            if own is not None:
-                data += _own_field(own_bytes(own))
-            digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
-            rendered = RenderedView(data, digest, match_id, state.version, audience)
-            version.views[audience] = rendered
-        return rendered
-
-    def events(self, match_id: str, state: MatchState, cursor: int, events: tuple[Event, ...]) -> tuple[bytes, ...]:
-        """The serialized Event messages of `events`, those after `cursor` up to the state's version."""
-        known = self._version(match_id, state).events
-        rendered = known.get(cursor)
-        if rendered is None:
-            rendered = known[cursor] = tuple(map(facts.event_bytes, events))
-        return rendered
-
-    def _version(self, match_id: str, state: MatchState) -> _Version:
+    def version(self, match_id: str, state: MatchState) -> Version:
+        """This version of a match."""
         version = self._versions.get(match_id)
         if version is None or version.state is not state:
-            public = _public_field(public_bytes(match_id, vw.public_view(state)))
-            version = self._versions[match_id] = _Version(state, public, {}, {})
+            version = self._versions[match_id] = Version(match_id, state)
             self._versions.move_to_end(match_id)
             if len(self._versions) > CACHED_VIEWS:
                 self._versions.popitem(last=False)

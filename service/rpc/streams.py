@@ -15,12 +15,12 @@ from engine.view import Audience
 from service.line import Done
 from service.match import Match
 from service.metrics.streams import StreamMetrics
-from service.ports import Clock, CommandRecord, Store
+from service.ports import Clock, Store
 from service.rpc import facts
 from service.rpc.auth import TOKEN_LIFE_NS
 from service.rpc.edge import Context
 from service.rpc.outbound import Addressed, Guard
-from service.rpc.render import RenderedView, Renderer
+from service.rpc.render import News, Renderer, Version
 from service.rpc.requests import CommandFields
 from service.rpc.statuses import COMMAND_ID_REUSED, FUTURE_VERSION, SLOW_READER, TOKEN_EXPIRED, StatusError
 from service.rpc.wire import sub_message
@@ -38,8 +38,6 @@ LISTENING_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """How often a stream's timer looks, and so how much later it may find a write stuck."""
 _update_view = sub_message(pb.MatchUpdate.DESCRIPTOR, "view")
-_update_events = sub_message(pb.MatchUpdate.DESCRIPTOR, "events")
-_accepted_events = sub_message(outcomes_pb2.Accepted.DESCRIPTOR, "events")
 _outcome_accepted = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "accepted")
 _outcome_refused = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "refused")
 _outcome_receipt = sub_message(outcomes_pb2.CommandOutcome.DESCRIPTOR, "receipt")
@@ -68,14 +66,14 @@ class Presenter:
 
     def update(self, state: MatchState, cursor: int) -> Addressed:
         """A serialized MatchUpdate (for spectators a SpectatorUpdate) with the events after `cursor`."""
-        events, complete = self._match.recent.since(cursor, state.version) if cursor else ((), False)
-        view = self._view(state)
+        version = self._renderer.version(self._match.match_id, state)
+        view = version.view(self._audience)
+        events, complete = version.news.get(cursor) or self._news(version, cursor)
         envelope = pb.MatchUpdate(
             events_complete=complete, service_now_unix_ns=self._clock.now_ns(), view_digest=view.digest
         )
-        parts = self._renderer.events(self._match.match_id, state, cursor, events)
         presence = _presence_bytes(*self._match.presence)
-        data = (envelope.SerializeToString(), presence, *map(_update_events, parts), _update_view(view.data))
+        data = (envelope.SerializeToString(), presence, events, _update_view[len(view.data)], view.data)
         return Addressed(b"".join(data), view)
 
     async def outcome(self, fields: CommandFields, done: Done) -> Addressed:
@@ -84,33 +82,39 @@ class Presenter:
         assert record is not None
         if done.repeated and record.body_hash != fields.body_hash:
             raise StatusError(COMMAND_ID_REUSED)
-        view = self._view(done.state)
+        version = self._renderer.version(self._match.match_id, done.state)
+        view = version.view(self._audience)
         message = outcomes_pb2.CommandOutcome(
             command_id=fields.command_id,
             service_now_unix_ns=self._clock.now_ns(),
             repeated=done.repeated,
             view_digest=view.digest,
         )
-        receipt = _outcome_receipt(facts.receipt_message(record.receipt).SerializeToString())
-        answer = await self._answer(record, done.state)
-        return Addressed(b"".join((message.SerializeToString(), receipt, answer, _outcome_view(view.data))), view)
+        receipt = facts.receipt_message(record.receipt).SerializeToString()
+        if record.refusal is None:
+            field, answer = _outcome_accepted, await self._accepted(record.version, version)
+        else:
+            field, answer = _outcome_refused, facts.refused_message(record.refusal).SerializeToString()
+        data = message.SerializeToString() + _outcome_receipt[len(receipt)] + receipt
+        return Addressed(b"".join((data, field[len(answer)], answer, _outcome_view[len(view.data)], view.data)), view)
 
-    async def _answer(self, record: CommandRecord, state: MatchState) -> bytes:
-        if record.refusal is not None:
-            return _outcome_refused(facts.refused_message(record.refusal).SerializeToString())
-        accepted = outcomes_pb2.Accepted(version=record.version).SerializeToString()
-        return _outcome_accepted(b"".join((accepted, *map(_accepted_events, await self._events(record, state)))))
-
-    def _view(self, state: MatchState) -> RenderedView:
-        return self._renderer.view(self._match.match_id, state, self._audience)
-
-    async def _events(self, record: CommandRecord, state: MatchState) -> tuple[bytes, ...]:
-        events, complete = self._match.recent.since(record.version - 1, record.version)
-        if complete and record.version == state.version:
-            return self._renderer.events(self._match.match_id, state, record.version - 1, events)
+    async def _accepted(self, made: int, version: Version) -> bytes:
+        """A serialized Accepted of the command that made the version `made`."""
+        if made == version.state.version:
+            events, complete = version.news.get(made - 1) or self._news(version, made - 1)
+        else:
+            steps, complete = self._match.recent.since(made - 1, made)
+            events = facts.event_fields(steps)
         if not complete:
-            events = tuple((await self._store.steps(self._match.match_id, record.version - 1))[0])
-        return tuple(map(facts.event_bytes, events))
+            events = facts.event_fields((await self._store.steps(self._match.match_id, made - 1))[0])
+        return facts.accepted_version(made) + events
+
+    def _news(self, version: Version, cursor: int) -> News:
+        """The events after `cursor`, from here on known to the version."""
+        number = version.state.version
+        events, complete = self._match.recent.since(cursor, number) if cursor else ((), False)
+        news = version.news[cursor] = facts.event_fields(events), complete
+        return news
 
 
 class Pump:

@@ -13,7 +13,7 @@ from engine.tiles import Tile
 from engine.view import Audience
 from service.rpc import facts
 from service.rpc.render import Renderer
-from spectacularbid.v1 import events_pb2, tiles_pb2, views_pb2
+from spectacularbid.v1 import events_pb2, outcomes_pb2, tiles_pb2, views_pb2
 from tests.chaos.history import History
 from tests.chaos.story import Story
 
@@ -32,7 +32,7 @@ class Capture(NamedTuple):
 def check_views(history: History, story: Story) -> Iterator[str]:
     """What is wrong with all that people were shown of one match."""
     renderer = Renderer()
-    told = {facts.event_bytes(event) for step in story.steps for event in step}
+    told = {facts.event_fields((event,)) for step in story.steps for event in step}
     views: dict[tuple[int, Audience], bytes] = {}
     yield from _check_order(history, story)
     for capture in _captures(history, story.match_id):
@@ -42,10 +42,10 @@ def check_views(history: History, story: Story) -> Iterator[str]:
             continue
         key = version, capture.audience
         if key not in views:
-            views[key] = renderer.view(story.match_id, story.state(version), capture.audience).data
+            views[key] = renderer.version(story.match_id, story.state(version)).view(capture.audience).data
         if capture.view.SerializeToString(deterministic=True) != _canonical(views[key]):
             yield f"a view says what is stored: {capture.watcher} v{version}"
-        if any(event.SerializeToString(deterministic=True) not in told for event in capture.events):
+        if any(outcomes_pb2.Accepted(events=[event]).SerializeToString() not in told for event in capture.events):
             yield f"an event says what is stored: {capture.watcher} v{version}"
         yield from _check_secrecy(story, capture)
 

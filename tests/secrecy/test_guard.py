@@ -13,7 +13,7 @@ from engine.state import MatchState
 from engine.view import Audience
 from service.metrics import Metrics
 from service.rpc.outbound import Addressed, Guard, ProjectionError, own_seat_number
-from service.rpc.render import RenderedView, Renderer
+from service.rpc.render import RenderedView, Renderer, Version
 from tests.support.players import (
     RESIGN,
     START,
@@ -42,6 +42,11 @@ def state_in_play(seed: int = 3) -> MatchState:
     return course.end
 
 
+def view_of(match_id: str, audience: Audience) -> RenderedView:
+    """Some view with hands, where the audience may see any."""
+    return Renderer().version(match_id, state_in_play()).view(audience)
+
+
 def released(guard: Guard, view: RenderedView) -> bool:
     """Whether the guard lets a view out."""
     try:
@@ -55,7 +60,7 @@ def released(guard: Guard, view: RenderedView) -> bool:
 def test_a_view_leaves_to_its_own_audience_only(made_for: Audience, sent_to: Audience) -> None:
     """Every pair; each violation is counted."""
     metrics = Metrics()
-    view = Renderer().view("m", state_in_play(), made_for)
+    view = view_of("m", made_for)
     assert released(Guard("m", sent_to, metrics), view) is (made_for is sent_to)
     assert metrics.registry.get_sample_value(VIOLATIONS) == (made_for is not sent_to)
 
@@ -64,13 +69,13 @@ def test_a_view_leaves_to_its_own_audience_only(made_for: Audience, sent_to: Aud
 @pytest.mark.parametrize("content", SEAT_NUMBERS)
 def test_a_wrong_tag_does_not_help(sent_to: Audience, content: Audience) -> None:
     """The hand is looked for in the bytes themselves."""
-    view = Renderer().view("m", state_in_play(), content)._replace(audience=sent_to)
+    view = view_of("m", content)._replace(audience=sent_to)
     assert released(Guard("m", sent_to, Metrics()), view) is (content is sent_to)
 
 
 def test_a_view_of_another_match_does_not_leave() -> None:
     """Whatever its audience."""
-    view = Renderer().view("another", state_in_play(), Audience.SEAT_ONE)
+    view = view_of("another", Audience.SEAT_ONE)
     assert not released(Guard("m", Audience.SEAT_ONE, Metrics()), view)
 
 
@@ -81,7 +86,7 @@ def test_the_owner_is_read_from_the_bytes(seed: int) -> None:
     assert course is not None
     for state in course.states:
         for audience, number in SEAT_NUMBERS.items():
-            assert own_seat_number(Renderer().view("m" * 26, state, audience).data) == number
+            assert own_seat_number(Renderer().version("m" * 26, state).view(audience).data) == number
 
 
 @pytest.mark.parametrize(
@@ -94,13 +99,13 @@ def test_other_bytes_belong_to_nobody(data: bytes) -> None:
 
 def mix_up(monkeypatch: pytest.MonkeyPatch, wrong: Audience) -> None:
     """A renderer whose cache gives everybody the view of one audience."""
-    original = Renderer.view
+    original = Version.view
 
-    def view(self: Renderer, match_id: str, state: MatchState, audience: Audience) -> RenderedView:
+    def view(self: Version, audience: Audience) -> RenderedView:
         del audience
-        return original(self, match_id, state, wrong)
+        return original(self, wrong)
 
-    monkeypatch.setattr(Renderer, "view", view)
+    monkeypatch.setattr(Version, "view", view)
 
 
 async def test_a_mixed_up_cache_reaches_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,8 +121,8 @@ def test_a_cold_cache_renders_the_same(audience: Audience) -> None:
     warm = Renderer()
     for state in course.states:
         for other in Audience:
-            warm.view("m", state, other)
-        assert warm.view("m", state, audience) == Renderer().view("m", state, audience)
+            warm.version("m", state).view(other)
+        assert warm.version("m", state).view(audience) == Renderer().version("m", state).view(audience)
 
 
 def test_nobody_else_makes_views() -> None:

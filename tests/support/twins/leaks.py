@@ -17,7 +17,7 @@ from engine.tiles import hand_pips
 from service.logs import get_logger
 from service.rpc import facts
 from service.rpc.outbound import Addressed
-from service.rpc.render import Renderer
+from service.rpc.render import News, Version
 from service.rpc.streams import Presenter
 from service.writer import MatchWriter
 from spectacularbid.v1 import events_pb2, outcomes_pb2
@@ -31,29 +31,36 @@ def _hands(state: MatchState) -> str:
     return repr(state.round.hands) if state.round else ""
 
 
+def _one_event_more(event_of: Callable[[MatchState], events_pb2.Event | None]) -> AbstractContextManager[Any]:
+    original = Presenter._news
+
+    def news(self: Presenter, version: Version, cursor: int) -> News:
+        events, complete = original(self, version, cursor)
+        event = event_of(version.state)
+        if event is not None:
+            events += pb.MatchUpdate(events=[event]).SerializeToString()
+        version.news[cursor] = events, complete
+        return events, complete
+
+    return patch.object(Presenter, "_news", news)
+
+
 def hand_in_an_event() -> AbstractContextManager[Any]:
     """Both hands in the text of an event."""
-    original = Renderer.events
-
-    def events(self: Renderer, match_id: str, state: MatchState, *rest: Any) -> tuple[bytes, ...]:  # noqa: ANN401
-        seated = events_pb2.PlayerSeated(display_name=_hands(state))
-        return *original(self, match_id, state, *rest), events_pb2.Event(player_seated=seated).SerializeToString()
-
-    return patch.object(Renderer, "events", events)
+    return _one_event_more(
+        lambda state: events_pb2.Event(player_seated=events_pb2.PlayerSeated(display_name=_hands(state)))
+    )
 
 
 def tile_in_an_event() -> AbstractContextManager[Any]:
     """The next tile of the boneyard as a play."""
-    original = Renderer.events
 
-    def events(self: Renderer, match_id: str, state: MatchState, *rest: Any) -> tuple[bytes, ...]:  # noqa: ANN401
-        known = original(self, match_id, state, *rest)
+    def played(state: MatchState) -> events_pb2.Event | None:
         if state.round is None or not state.round.boneyard:
-            return known
-        played = events_pb2.TilePlayed(tile=facts.TILES[state.round.boneyard[0]])
-        return *known, events_pb2.Event(tile_played=played).SerializeToString()
+            return None
+        return events_pb2.Event(tile_played=events_pb2.TilePlayed(tile=facts.TILES[state.round.boneyard[0]]))
 
-    return patch.object(Renderer, "events", events)
+    return _one_event_more(played)
 
 
 def size_off_by_one() -> AbstractContextManager[Any]:
