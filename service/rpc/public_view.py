@@ -48,27 +48,15 @@ _MAIN_LINE, _NORTH, _SOUTH = _placed_fields("main_line"), _placed_fields("north"
 
 def public_bytes(match_id: str, view: vw.PublicView) -> bytes:
     """What everyone may see, as a serialized PublicView."""
-    head = views_pb2.PublicView(
-        match_id=match_id,
-        version=view.version,
-        mode=views_pb2.MATCH_MODE_SHARED_DEVICE if view.shared_device else views_pb2.MATCH_MODE_ONLINE,
-        phase=_PHASES[view.phase],
-    )
-    current = view.round
+    current, names, ready = view.round, view.display_names, view.ready
+    balances, hand_sizes, banks_ns = view.balances, view.hand_sizes, view.banks_ns
     fields = (
-        head.SerializeToString(),
-        *[
-            _player_bytes(
-                seat,
-                view.display_names[seat],
-                view.balances[seat],
-                view.hand_sizes[seat],
-                view.banks_ns[seat],
-                ready=view.ready[seat],
-            )
-            for seat in SEATS
-        ],
-        _turn_bytes(view.turn) if current is None else _round_bytes(current, view.turn),
+        _match_bytes(match_id),
+        _version_bytes(view.version),
+        _phase_bytes(view.shared_device, view.phase),
+        _player_bytes(Seat.ONE, names.one, balances.one, hand_sizes.one, banks_ns.one, ready.one),
+        _player_bytes(Seat.TWO, names.two, balances.two, hand_sizes.two, banks_ns.two, ready.two),
+        *((_turn_bytes(view.turn),) if current is None else _round_fields(current, view.turn)),
         _ending_bytes(view) if view.settlement or view.result else b"",
         _clock_bytes(view.clock),
         _fair_deal_bytes(view.fair_deal),
@@ -76,9 +64,30 @@ def public_bytes(match_id: str, view: vw.PublicView) -> bytes:
     return b"".join(fields)
 
 
+@lru_cache(maxsize=4096)
+def _match_bytes(match_id: str) -> bytes:
+    return views_pb2.PublicView(match_id=match_id).SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def _version_bytes(version: int) -> bytes:
+    return views_pb2.PublicView(version=version).SerializeToString()
+
+
+@lru_cache(maxsize=2 * len(Phase))
+def _phase_bytes(shared_device: bool, phase: Phase) -> bytes:  # noqa: FBT001  by position, as names cost a cache more
+    mode = views_pb2.MATCH_MODE_SHARED_DEVICE if shared_device else views_pb2.MATCH_MODE_ONLINE
+    return views_pb2.PublicView(mode=mode, phase=_PHASES[phase]).SerializeToString()
+
+
 @lru_cache(maxsize=8192)
-def _player_bytes(
-    seat: Seat, display_name: str | None, balance_points: int, hand_size: int, bank_ns: int, *, ready: bool
+def _player_bytes(  # noqa: PLR0917  by position, as names cost a cache more
+    seat: Seat,
+    display_name: str | None,
+    balance_points: int,
+    hand_size: int,
+    bank_ns: int,
+    ready: bool,  # noqa: FBT001  as above
 ) -> bytes:
     message = views_pb2.PlayerView(
         seat=facts.SEAT_NUMBERS[seat],
@@ -97,17 +106,16 @@ def _turn_bytes(turn: Seat | None) -> bytes:
     return views_pb2.PublicView(turn=facts.SEAT_NUMBERS[turn]).SerializeToString()
 
 
-def _round_bytes(current: vw.PublicRound, turn: Seat | None) -> bytes:
+def _round_fields(current: vw.PublicRound, turn: Seat | None) -> tuple[bytes, ...]:
     """The fields of PublicView that a round has, from its number to its last transfer."""
     transfer = current.last_transfer
-    fields = (
+    return (
         _heading_bytes(current.number, current.opening, turn),
         b"" if current.auction is None else _auction_bytes(current),
         _layout_bytes(current.layout),
         _counts_bytes(current.boneyard_size, current.passes),
         b"" if transfer is None else _transfer_bytes(transfer),
     )
-    return b"".join(fields)
 
 
 @lru_cache(maxsize=4096)
@@ -196,13 +204,15 @@ def _result(view: vw.PublicView) -> views_pb2.ResultView | None:
 
 def _clock_bytes(clock: Decision | vw.StoppedClock) -> bytes:
     if isinstance(clock, Decision):
-        running = views_pb2.RunningClock(
+        message = views_pb2.RunningClock(
             seat=facts.SEAT_NUMBERS[clock.seat],
             started_at_unix_ns=clock.started_at_ns,
             delay_ends_at_unix_ns=clock.delay_ends_at_ns,
             deadline_unix_ns=clock.deadline_ns,
         )
-        return _clock(_running(running.SerializeToString()))
+        data = message.SerializeToString()
+        running = _running[len(data)] + data
+        return _clock[len(running)] + running
     stopped = views_pb2.StoppedClock(reason=_STOPS[clock.reason], ends_at_unix_ns=clock.ends_at_ns)
     return views_pb2.PublicView(clock=views_pb2.ClockView(stopped=stopped)).SerializeToString()
 
