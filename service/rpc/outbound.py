@@ -63,26 +63,20 @@ class Guard:
 def own_seat_number(data: bytes) -> int:
     """Whose hand a serialized view holds: the seat's number, 0 when there is no own part, -1 for other bytes."""
     try:
-        if data[0] != _PUBLIC_TAG:
-            return _UNREADABLE
-        length, start = _length(data, 1)
-        end = start + length
-        if end == len(data):
-            return 0
-        if data[end] != _OWN_TAG:
-            return _UNREADABLE
-        length, start = _length(data, end + 1)
-        is_whole = start + length == len(data) and data[start] == _OWN_SEAT_TAG
+        end = 0
+        for tag in (_PUBLIC_TAG, _OWN_TAG):
+            if data[end] != tag:
+                return _UNREADABLE
+            at, length, shift = end + 1, 0, 0
+            while (byte := data[at]) & _MORE:
+                length |= (byte & _LOW_BITS) << shift
+                shift += 7
+                at += 1
+            start = at + 1
+            end = start + (length | byte << shift)
+            if tag == _PUBLIC_TAG and end == len(data):
+                return 0
+        is_whole = end == len(data) and data[start] == _OWN_SEAT_TAG
         return data[start + 1] if is_whole else _UNREADABLE
     except IndexError:
         return _UNREADABLE
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """The length that is written there, and where what it measures begins."""
-    length, shift = 0, 0
-    while data[at] & _MORE:
-        length |= (data[at] & _LOW_BITS) << shift
-        shift += 7
-        at += 1
-    return length | data[at] << shift, at + 1
