@@ -104,7 +104,10 @@ def holder_of(credential: Credential) -> Holder:
 
 
 class Limits:
-    """The allowances and the open streams of this process. `shed` counts what is turned away."""
+    """The allowances and the open streams of this process. `shed` counts what is turned away.
+
+    Commands are taken by their `Holder`, and so are reads: looks at the match, a view or a stream that is opened.
+    """
 
     def __init__(self, now_ns: Callable[[], int], rates: Rates, shed: Callable[[Limit], None] = lambda _: None) -> None:
         def allowance(per_second: int, limit: Limit) -> Allowance:
@@ -114,21 +117,13 @@ class Limits:
         self.guests = allowance(rates.guests, Limit.GUESTS)
         self.creates = allowance(rates.creates, Limit.CREATES)
         self.strangers = allowance(rates.strangers, Limit.STRANGERS)
-        self._commands = allowance(rates.commands, Limit.COMMANDS)
-        self._reads = allowance(rates.reads, Limit.READS)
+        self.commands = allowance(rates.commands, Limit.COMMANDS)
+        self.reads = allowance(rates.reads, Limit.READS)
         self.streams = OpenStreams(
             seat_streams=rates.seat_streams,
             spectator_streams=rates.spectator_streams,
             on_full=partial(shed, Limit.SPECTATORS),
         )
-
-    def command(self, credential: Credential) -> None:
-        """Count a command. Raises LimitedError."""
-        self._commands.take(holder_of(credential))
-
-    def read(self, credential: Credential) -> None:
-        """Count a look at the match: a view, or a stream that is opened. Raises LimitedError."""
-        self._reads.take(holder_of(credential))
 
 
 class OpenStreams:

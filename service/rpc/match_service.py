@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from engine.clock import Arrival
 from engine.seats import Seat
 from engine.view import Audience
+from service.limits import holder_of
 from service.line import Ticket
 from service.match import Match
 from service.matches import Admission, Matches
@@ -73,7 +74,7 @@ class MatchService:
     async def get_match(self, stamped: Stamped[pb.GetMatchRequest], context: Context) -> bytes:
         """The caller's view now."""
         credential = _player(await self._credential(message_of(stamped).match_id, context))
-        self.gatekeeper.limits.read(credential)
+        self.gatekeeper.limits.reads.take(holder_of(credential))
         match = self.matches.get(credential.match_id)
         update = self._presenter(match, credential.audience).update(await match.state(), 0)
         return _got_update(self._guard(credential).release(update))
@@ -82,7 +83,7 @@ class MatchService:
         """Abort a match that has not started."""
         credential = await self._credential(message_of(stamped).match_id, context)
         seat = seat_of(credential) or Seat.ONE
-        self.gatekeeper.limits.command(credential)
+        self.gatekeeper.limits.commands.take(holder_of(credential))
         done = await self.matches.leave(credential.match_id, seat)
         if done.refusal is not None:
             raise StatusError(CANNOT_LEAVE)
@@ -92,7 +93,7 @@ class MatchService:
     async def get_deal_proof(self, stamped: Stamped[pb.GetDealProofRequest], context: Context) -> bytes:
         """Everything that fixed the tiles, when the match is over."""
         credential = await self._credential(message_of(stamped).match_id, context)
-        self.gatekeeper.limits.read(credential)
+        self.gatekeeper.limits.reads.take(holder_of(credential))
         state = await self.matches.get(credential.match_id).state()
         proof = await deal_proof(self.store, credential.match_id, state)
         return pb.GetDealProofResponse(proof=proof).SerializeToString()
@@ -100,7 +101,7 @@ class MatchService:
     async def rotate_token(self, stamped: Stamped[pb.RotateTokenRequest], context: Context) -> bytes:
         """A fresh token; the old one is good for nothing from here on."""
         credential = await self._credential(message_of(stamped).match_id, context)
-        self.gatekeeper.limits.command(credential)
+        self.gatekeeper.limits.commands.take(holder_of(credential))
         token = await asyncio.shield(self._rotated(credential))
         return pb.RotateTokenResponse(token=token.reveal()).SerializeToString()
 
@@ -114,7 +115,7 @@ class MatchService:
         credential = self.gatekeeper.known(hashed)
         if credential is not None:
             order = order_of(checked(credential, match_id), fields, stamped.arrival)
-            self.gatekeeper.limits.command(credential)
+            self.gatekeeper.limits.commands.take(holder_of(credential))
             ticket = match.enter(stamped.arrival, order)
         else:
             ticket, credential = await self._enter_stranger(match, hashed, fields, stamped.arrival)
@@ -164,7 +165,7 @@ class MatchService:
     def _watching(self, credential: Credential, after_version: int, kind: StreamKind) -> Iterator[tuple[Match, Watch]]:
         """A watch that counts as one of its holder's streams inside the block."""
         limits, match = self.gatekeeper.limits, self.matches.get(credential.match_id)
-        limits.read(credential)
+        limits.reads.take(holder_of(credential))
         watch = match.watch(credential.audience, requests.cursor_of(after_version))
         watch.going_away = self.matches.are_left
         self.metrics.streams.opened(kind)
@@ -202,7 +203,7 @@ class MatchService:
         try:
             credential = checked(await self.gatekeeper.look_up(hashed), match.match_id)
             order = order_of(credential, fields, arrival)
-            self.gatekeeper.limits.command(credential)
+            self.gatekeeper.limits.commands.take(holder_of(credential))
         except StoreUnavailableError:
             match.lose(ticket)
             raise

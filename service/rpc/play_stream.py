@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Never
 
 from engine.clock import Arrival
 from engine.commands import Resign
 from engine.seats import PerSeat, Seat
 from engine.view import Audience
-from service.limits import LimitedError, Limits
+from service.limits import Holder, LimitedError, Limits, holder_of
 from service.line import Done, LineFullError, PlayerOrder
 from service.match import Match
 from service.metrics.process import Limit
@@ -71,20 +72,11 @@ def order_of(credential: Credential, fields: requests.CommandFields, arrival: Ar
 
 async def opening_of(context: Context) -> pb.PlayMatchOpen:
     """The first message of a PlayMatch stream."""
-    received = await _next(context)
-    if received is None or received[0].WhichOneof("message") != "open":
-        raise malformed("open", "the first message of PlayMatch must be open")
-    return received[0].open
-
-
-async def _next(context: Context) -> tuple[pb.PlayMatchRequest, Arrival] | None:
-    """The next message and its stamp; None when the client has said its last."""
     stamped: object = await context.read()
-    if not isinstance(stamped, Stamped):
-        return None
-    message = message_of(stamped)
-    assert isinstance(message, pb.PlayMatchRequest)
-    return message, stamped.arrival
+    message: pb.PlayMatchRequest | None = message_of(stamped) if isinstance(stamped, Stamped) else None
+    if message is None or message.WhichOneof("message") != "open":
+        raise malformed("open", "the first message of PlayMatch must be open")
+    return message.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +92,25 @@ class CommandReader:
 
     async def read(self, context: Context) -> None:
         """Read to the end. Nothing here waits for an answer, so no stamp is late by one."""
+        holder = holder_of(self.credential)
         try:
-            while (received := await _next(context)) is not None:
+            while isinstance(stamped := await context.read(), Stamped):  # as grpc's sign of the end is not
+                message: pb.PlayMatchRequest = message_of(stamped)
                 if self.watch.ending is not None:
                     return  # the writing side says why
                 if len(self.outbox.answers) >= UNSENT_ANSWERS:
                     raise StatusError(SLOW_READER)
-                message, arrival = received
                 if message.WhichOneof("message") != "command":
                     raise malformed("command", "every message of PlayMatch but the first must be a command")
-                self._enter(message.command, arrival)
+                self._enter(message.command, stamped.arrival, holder)
         finally:
             self.outbox.close()
 
-    def _enter(self, message: pb.PlayMatchCommand, arrival: Arrival) -> None:
+    def _enter(self, message: pb.PlayMatchCommand, arrival: Arrival, holder: Holder) -> None:
         try:
-            self._check_limits()
+            self.limits.commands.take(holder)
+            if self.outbox.expected >= UNANSWERED_COMMANDS:
+                self._shed()
             fields = requests.command_fields(message)
             order = order_of(self.credential, fields, arrival)
             self.match.enter(arrival, order, ExpectedOutcome(fields, self.presenter, self.outbox))
@@ -124,11 +119,9 @@ class CommandReader:
             return
         self.outbox.expected += 1
 
-    def _check_limits(self) -> None:
-        self.limits.command(self.credential)
-        if self.outbox.expected >= UNANSWERED_COMMANDS:
-            self.limits.shed(Limit.UNANSWERED)
-            raise StatusError(TOO_MANY_COMMANDS)
+    def _shed(self) -> Never:
+        self.limits.shed(Limit.UNANSWERED)
+        raise StatusError(TOO_MANY_COMMANDS)
 
 
 class NoOutcome:

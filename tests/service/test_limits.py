@@ -17,6 +17,7 @@ from service.limits import (
     StreamReplacedError,
     TokenRevokedError,
     TooManySpectatorsError,
+    holder_of,
 )
 from service.metrics.process import Limit
 from service.ports import Credential
@@ -92,8 +93,8 @@ def test_only_so_many_holders_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("limit", "take"),
     [
-        (Limit.COMMANDS, lambda limits: limits.command(ONE)),
-        (Limit.READS, lambda limits: limits.read(ONE)),
+        (Limit.COMMANDS, lambda limits: limits.commands.take(holder_of(ONE))),
+        (Limit.READS, lambda limits: limits.reads.take(holder_of(ONE))),
         (Limit.GUESTS, lambda limits: limits.guests.take("a")),
         (Limit.CREATES, lambda limits: limits.creates.take("a")),
         (Limit.STRANGERS, lambda limits: limits.strangers.take("a")),
@@ -115,13 +116,13 @@ def test_all_tokens_of_a_seat_share_its_allowance() -> None:
     """So that a fresh token brings nothing; the other seat has its own."""
     one = Limits(Now(), Rates(commands=1))
     again = Credential(b"another", "m", Audience.SEAT_ONE)
-    one.command(ONE)
-    one.command(again)
+    one.commands.take(holder_of(ONE))
+    one.commands.take(holder_of(again))
     for credential in (ONE, again):
         with pytest.raises(LimitedError):
-            one.command(credential)
-    one.command(TWO)
-    one.read(ONE)
+            one.commands.take(holder_of(credential))
+    one.commands.take(holder_of(TWO))
+    one.reads.take(holder_of(ONE))
 
 
 def test_a_third_stream_of_a_seat_replaces_its_oldest() -> None:
