@@ -37,10 +37,10 @@ class MethodMetrics(NamedTuple):
 
     started: Callable[[], None]
     """A call began."""
-    received: Callable[[], None]
-    """A message of a client is here."""
-    sent: Callable[[], None]
-    """A message was handed to the transport."""
+    received: Counter
+    """Messages of clients that came here."""
+    sent: Counter
+    """Messages that were handed to the transport."""
     codes: dict[str, Counter]
     seconds: Histogram | None
 
@@ -67,8 +67,8 @@ class GrpcMetrics:
         labels = kind, service, name
         return MethodMetrics(
             self._started.child(*labels).inc,
-            self._received.child(*labels).inc,
-            self._sent.child(*labels).inc,
+            self._received.child(*labels),
+            self._sent.child(*labels),
             {code: self._handled.child(*labels, code) for code in GRPC_CODES},
             self._seconds.child(*labels) if kind == "unary" else None,
         )

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from engine.clock import Arrival
+from service.metrics.families import Counter
 from service.ports import Clock
 
 M = TypeVar("M", bound=Message)
@@ -23,15 +24,16 @@ class Stamped(NamedTuple, Generic[M]):
     message: M | None
 
 
-def stamping(kind: type[M], clock: Clock, received: Callable[[], None] = lambda: None) -> Callable[[bytes], Stamped[M]]:
-    """A request deserializer that stamps first, counts by `received`, and parses then.
+def stamping(kind: type[M], clock: Clock, received: Counter | None = None) -> Callable[[bytes], Stamped[M]]:
+    """A request deserializer that stamps first, counts as `received`, and parses then.
 
     It never raises: grpc would answer UNKNOWN.
     """
+    counter = Counter() if received is None else received
 
     def deserialize(data: bytes) -> Stamped[M]:
         arrival = clock.arrival()
-        received()
+        counter.count += 1
         try:
             return Stamped(arrival, kind.FromString(data))
         except DecodeError:
