@@ -12,7 +12,7 @@ from bench.report import TEXT, Table, Value
 from engine.events import RoundDealt, Step, TileDrawn
 from engine.view import Audience
 from service.metrics import Metrics
-from service.rpc.outbound import Addressed, Guard
+from service.rpc.outbound import Guard
 from service.rpc.render import Renderer
 from service.store.event_json import step_text
 from service.store.sealed_steps import sealed_step_text
@@ -33,7 +33,7 @@ def measure(*, quick: bool) -> list[Table]:
     plain_us = _each(step_text, hiding, rounds)
     after = next(turn.after for turn in islice(turns, 20, None))
     guard = Guard("m", Audience.SEAT_ONE, Metrics())
-    message = Addressed(b"", Renderer().version("m", after).view(Audience.SEAT_ONE))
+    message = b"", Renderer().version("m", after).view(Audience.SEAT_ONE)
     guard_us = microseconds(lambda: guard.release(message), rounds) * MESSAGES
     rows: list[list[Value]] = [
         [f"outbound guard, {MESSAGES} messages a command", guard_us],

@@ -6,8 +6,7 @@ tag of the view, and reads from the very bytes whose hand is in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TypeAlias
 
 from engine.view import Audience
 from service.metrics import Metrics
@@ -17,6 +16,8 @@ _SEAT_NUMBERS = {Audience.SPECTATOR: (0,), Audience.SEAT_ONE: (1,), Audience.SEA
 _PUBLIC_TAG, _OWN_TAG, _OWN_SEAT_TAG = 0x0A, 0x12, 0x08
 _LOW_BITS, _MORE = 0x7F, 0x80
 _UNREADABLE = -1
+Addressed: TypeAlias = tuple[bytes, RenderedView | None]
+"""A serialized message and the view in it; None for a message whose type has no place for one."""
 
 
 class ProjectionError(Exception):
@@ -25,17 +26,6 @@ class ProjectionError(Exception):
     def __init__(self, match_id: str) -> None:
         super().__init__("a message was made for another audience")
         self.match_id = match_id
-
-
-class Addressed(NamedTuple):
-    """A serialized message and the view in it; None for a message whose type has no place for one."""
-
-    data: bytes
-    view: RenderedView | None
-
-    def within(self, field: Callable[[bytes], bytes]) -> Addressed:
-        """The same as a field of another message."""
-        return Addressed(field(self.data), self.view)
 
 
 class Guard:
@@ -49,7 +39,7 @@ class Guard:
 
     def release(self, message: Addressed) -> bytes:
         """The bytes to send. Raises ProjectionError when the view in them is for another match, audience or seat."""
-        view = message.view
+        data, view = message
         if view is not None and not (
             view.audience is self._audience
             and view.match_id == self._match_id
@@ -57,7 +47,7 @@ class Guard:
         ):
             self._metrics.process.projection_violations.inc()
             raise ProjectionError(self._match_id)
-        return message.data
+        return data
 
 
 def own_seat_number(data: bytes) -> int:

@@ -167,12 +167,12 @@ class ExpectedOutcome:
         done = self._done
         assert done is not None
         try:
-            outcome = (await self._presenter.outcome(self._fields, done)).within(_played_outcome)
+            data, view = await self._presenter.outcome(self._fields, done)
         except Exception as error:  # noqa: BLE001  an answer of its own, so that the stream goes on
             return None, _command_error(self._fields.command_id, error)
         assert done.record is not None
         is_new = done.record.refusal is None and not done.repeated
-        return (done.record.version if is_new else None), outcome
+        return (done.record.version if is_new else None), (_played_outcome[len(data)] + data, view)
 
 
 def _command_error(command_id: str, error: Exception) -> Addressed:
@@ -182,4 +182,4 @@ def _command_error(command_id: str, error: Exception) -> Addressed:
     )
     if status.retry:
         message.retry_after.CopyFrom(status.retry_after)
-    return Addressed(pb.PlayMatchResponse(error=message).SerializeToString(), None)
+    return pb.PlayMatchResponse(error=message).SerializeToString(), None

@@ -74,7 +74,7 @@ class Presenter:
         )
         presence = _presence_bytes(*self._match.presence)
         data = (envelope.SerializeToString(), presence, events, _update_view[len(view.data)], view.data)
-        return Addressed(b"".join(data), view)
+        return b"".join(data), view
 
     async def outcome(self, fields: CommandFields, done: Done) -> Addressed:
         """A serialized CommandOutcome. Raises ALREADY_EXISTS when the id was used for another command."""
@@ -96,7 +96,7 @@ class Presenter:
         else:
             field, answer = _outcome_refused, facts.refused_message(record.refusal).SerializeToString()
         data = message.SerializeToString() + _outcome_receipt[len(receipt)] + receipt
-        return Addressed(b"".join((data, field[len(answer)], answer, _outcome_view[len(view.data)], view.data)), view)
+        return b"".join((data, field[len(answer)], answer, _outcome_view[len(view.data)], view.data)), view
 
     async def _accepted(self, made: int, version: Version) -> bytes:
         """A serialized Accepted of the command that made the version `made`."""
@@ -217,10 +217,10 @@ class Pump:
         if state.result is not None and self._expiry is None:
             self._expire_at(watch, state.result.at_ns + TOKEN_LIFE_NS)
         if state.version > watch.cursor or presence != self._presence:
-            message = self._presenter.update(state, watch.cursor)
+            data, view = self._presenter.update(state, watch.cursor)
             is_news = self._presence is not None and state.version > watch.cursor
             watch.cursor, self._presence = max(watch.cursor, state.version), presence
-            await self._write(self._guard.release(message.within(self._update)))
+            await self._write(self._guard.release((self._update[len(data)] + data, view)))
             if is_news and (durable_ns := self._match.durable_ns(state.version)) is not None:
                 self._metrics.delivered(self._clock.now_ns() - durable_ns)
 

@@ -12,7 +12,7 @@ import structlog
 from engine.state import MatchState
 from engine.view import Audience
 from service.metrics import Metrics
-from service.rpc.outbound import Addressed, Guard, ProjectionError, own_seat_number
+from service.rpc.outbound import Guard, ProjectionError, own_seat_number
 from service.rpc.render import RenderedView, Renderer, Version
 from tests.support.players import (
     RESIGN,
@@ -50,7 +50,7 @@ def view_of(match_id: str, audience: Audience) -> RenderedView:
 def released(guard: Guard, view: RenderedView) -> bool:
     """Whether the guard lets a view out."""
     try:
-        return guard.release(Addressed(b"x", view)) == b"x"
+        return guard.release((b"x", view)) == b"x"
     except ProjectionError:
         return False
 

@@ -65,8 +65,8 @@ class Stream:
         """What waits to be written."""
         made = []
         while self.outbox.answers:
-            _, message = await self.outbox.answers.popleft().made()
-            made.append(pb.PlayMatchResponse.FromString(message.data))
+            _, (data, _) = await self.outbox.answers.popleft().made()
+            made.append(pb.PlayMatchResponse.FromString(data))
         return made
 
 

@@ -82,15 +82,15 @@ def telling_refusal() -> AbstractContextManager[Any]:
     original = Presenter.outcome
 
     async def outcome(self: Presenter, fields: Any, done: Any) -> Addressed:  # noqa: ANN401
-        message = await original(self, fields, done)
+        data, view = await original(self, fields, done)
         refusal, current = done.record.refusal, done.state.round
         if refusal is None or refusal.reason is not RefusalReason.TILE_NOT_IN_HAND or current is None:
-            return message
+            return data, view
         if fields.command.tile in current.boneyard:
-            return message
-        told = outcomes_pb2.CommandOutcome.FromString(message.data)
+            return data, view
+        told = outcomes_pb2.CommandOutcome.FromString(data)
         told.refused.message = "Your opponent has that tile."
-        return Addressed(told.SerializeToString(), message.view)
+        return told.SerializeToString(), view
 
     return patch.object(Presenter, "outcome", outcome)
 
@@ -139,10 +139,10 @@ def count_of_attempts() -> AbstractContextManager[Any]:
     original = Presenter.update
 
     def update(self: Presenter, *rest: Any) -> Addressed:  # noqa: ANN401
-        message = original(self, *rest)
-        told = pb.MatchUpdate.FromString(message.data)
+        data, view = original(self, *rest)
+        told = pb.MatchUpdate.FromString(data)
         told.service_now_unix_ns += len(self._store.commands)  # type: ignore[attr-defined]
-        return Addressed(told.SerializeToString(), message.view)
+        return told.SerializeToString(), view
 
     return patch.object(Presenter, "update", update)
 
