@@ -117,8 +117,8 @@ def event_fields(events: Iterable[ev.Event]) -> bytes:
 
 
 def _started_bytes(event: ev.ClockStarted) -> bytes:
-    started = events_pb2.ClockStarted(seat=SEAT_NUMBERS[event.seat], at_unix_ns=event.at_ns)
-    return _clock_started(started.SerializeToString())
+    data = events_pb2.ClockStarted(seat=SEAT_NUMBERS[event.seat], at_unix_ns=event.at_ns).SerializeToString()
+    return _clock_started[len(data)] + data
 
 
 @lru_cache(maxsize=8192)

@@ -52,8 +52,8 @@ class Guard:
 
 def own_seat_number(data: bytes) -> int:
     """Whose hand a serialized view holds: the seat's number, 0 when there is no own part, -1 for other bytes."""
+    size, end = len(data), 0
     try:
-        end = 0
         for tag in (_PUBLIC_TAG, _OWN_TAG):
             if data[end] != tag:
                 return _UNREADABLE
@@ -64,9 +64,9 @@ def own_seat_number(data: bytes) -> int:
                 at += 1
             start = at + 1
             end = start + (length | byte << shift)
-            if tag == _PUBLIC_TAG and end == len(data):
+            if tag == _PUBLIC_TAG and end == size:
                 return 0
-        is_whole = end == len(data) and data[start] == _OWN_SEAT_TAG
+        is_whole = end == size and data[start] == _OWN_SEAT_TAG
         return data[start + 1] if is_whole else _UNREADABLE
     except IndexError:
         return _UNREADABLE

@@ -151,7 +151,8 @@ def _layout_bytes(layout: Layout) -> bytes:
         *map(_end_bytes, layout.ends),
         _total_bytes(layout.exposed_total),
     )
-    return _layout(b"".join(fields))
+    data = b"".join(fields)
+    return _layout[len(data)] + data
 
 
 @lru_cache(maxsize=32)
