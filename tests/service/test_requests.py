@@ -63,6 +63,19 @@ COMMANDS = [
 def test_every_command_reaches_the_engine_as_it_is(message: pb.Command, command: cmd.Command) -> None:
     """Points of any size too: whether a bid is allowed is for the rules to say."""
     assert requests.command_of(message) == command
+    first, again = (requests.command_fields(submit(message)) for _ in range(2))
+    assert first == again
+    assert first.command == command
+
+
+def test_a_command_with_a_secret_is_kept_nowhere() -> None:
+    """Only moves are known by their bytes."""
+    requests._move.cache_clear()
+    requests.command_fields(submit(pb.Command(commit_entropy=pb.CommitEntropy(commitment=bytes(32)))))
+    requests.command_fields(submit(pb.Command(start=pb.Start(entropy=bytes(32)))))
+    assert requests._move.cache_info().currsize == 0
+    requests.command_fields(submit(play(0, 0, 2)))
+    assert requests._move.cache_info().currsize == 1
 
 
 def test_every_command_of_the_contract_is_known() -> None:

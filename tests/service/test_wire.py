@@ -69,6 +69,15 @@ def test_a_joined_message_is_the_message_with_that_field_set(envelope: Envelope,
     assert type(envelope).FromString(joined) == expected
 
 
+@pytest.mark.parametrize("length", [0, 1, 127, 128, 4_093, 4_094, 4_095, 4_096, 16_383, 16_384, 100_000])
+def test_a_field_of_any_length_is_as_protobuf_writes_it(length: int) -> None:
+    """Again too, when what comes before it is remembered, and in pieces."""
+    view = views_pb2.SpectatorView(public=views_pb2.PublicView(match_id="m" * length))
+    data = view.public.SerializeToString()
+    field = sub_message(view.DESCRIPTOR, "public")
+    assert [field(data), field(data), field[len(data)] + data] == [view.SerializeToString()] * 3
+
+
 @given(st.lists(st.sampled_from([tiles_pb2.SEAT_ONE, tiles_pb2.SEAT_TWO]), max_size=300))
 def test_repeated_fields_are_joined_one_by_one(seats: list[tiles_pb2.Seat.ValueType]) -> None:
     """In their order."""
