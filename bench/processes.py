@@ -20,7 +20,7 @@ LOOK_AGAIN_SECONDS = 0.02
 
 
 class NotReadyError(Exception):
-    """A server did not come up; the text holds its log."""
+    """A server did not come up; the text says how it ended, if it did, and holds its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
             if line.startswith("{") and line.endswith("}") and (fields := json.loads(line))["event"] == "serving":
                 return str(fields["address"])
         time.sleep(LOOK_AGAIN_SECONDS)
-    raise NotReadyError(log.read_text(encoding="utf-8"))
+    ended = "does not serve" if process.poll() is None else f"ended with {process.returncode}"
+    raise NotReadyError(f"the server {ended}: {log.read_text(encoding='utf-8')}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
