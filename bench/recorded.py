@@ -53,7 +53,7 @@ def _match(seed: int, choose: Chooser) -> Iterator[Turn]:
     chance, state, now_ns = random.Random(seed), advance(None, _SEATED), 0
     while state.result is None:
         now_ns += SECOND_NS
-        seat = state.turn or next(seat for seat in SEATS if not state.ready[seat])
+        seat = state.turn or next(seat for seat in SEATS if not state.ready[seat.index])
         request = cmd.Request(seat, choose(chance, legal_actions(state, seat)), Arrival.at(now_ns))
         deal = _shuffled(chance) if state.phase in (Phase.NOT_STARTED, Phase.SETTLED) else ()
         ruling = decide(state, request, now_ns=now_ns + STORING_NS, deal=deal)

@@ -37,7 +37,7 @@ class Auction:
 
     def maximum_points(self, bidder: Seat, balances: PerSeat[int]) -> int:
         """The largest bid whose net price the bidder can pay (auction.net-affordable, A1); maybe below the minimum."""
-        return balances[bidder] + self.credit_points(bidder)
+        return balances[bidder.index] + self.credit_points(bidder)
 
     def net_price_points(self, bid: StandingBid) -> int:
         """What an accepted bid costs its bidder, never below zero (auction.credit)."""

@@ -34,7 +34,7 @@ def deal(order: tuple[Tile, ...]) -> Dealt:
 
 def ranked_opening(hands: PerSeat[tuple[Tile, ...]]) -> RankedOpening:
     """The holder of the highest double (opening.ranked, B2), else of the heaviest tile (opening.heaviest)."""
-    held = [RankedOpening(seat, tile) for seat in SEATS for tile in hands[seat]]
+    held = [RankedOpening(seat, tile) for seat, hand in zip(SEATS, hands, strict=True) for tile in hand]
     doubles = [opening for opening in held if opening.tile.is_double]
     if doubles:
         return max(doubles, key=lambda opening: opening.tile.high)

@@ -111,9 +111,9 @@ def _around_the_rounds(state: MatchState, event: _AroundTheRounds) -> MatchState
 def _clock(state: MatchState, event: _ClockEvent) -> MatchState:
     match event:
         case ev.ClockStarted(seat, at_ns):
-            return state._replace(decision=Decision(seat, at_ns, state.banks_ns[seat]))
+            return state._replace(decision=Decision(seat, at_ns, state.banks_ns[seat.index]))
         case ev.ClockStopped(seat, bank_used_ns):
-            left = state.banks_ns[seat] - bank_used_ns
+            left = state.banks_ns[seat.index] - bank_used_ns
             return state._replace(decision=None, banks_ns=state.banks_ns.having(seat, left))
         case ev.ClocksSuspended(at_ns):
             return state._replace(suspended_at_ns=at_ns)
@@ -125,7 +125,7 @@ def _clock(state: MatchState, event: _ClockEvent) -> MatchState:
 
 def _tile_played(state: MatchState, event: ev.TilePlayed) -> MatchState:
     current, seat = state.current, event.seat
-    hand = tuple(tile for tile in current.hands[seat] if tile != event.tile)
+    hand = tuple(tile for tile in current.hands[seat.index] if tile != event.tile)
     played = current._replace(
         hands=current.hands.having(seat, hand),
         layout=current.layout.place(event.tile, event.end),
@@ -139,7 +139,7 @@ def _tile_played(state: MatchState, event: ev.TilePlayed) -> MatchState:
 
 def _tile_drawn(state: MatchState, event: ev.TileDrawn) -> MatchState:
     current = state.current
-    hand = tuple(sorted((*current.hands[event.seat], event.tile)))
+    hand = tuple(sorted((*current.hands[event.seat.index], event.tile)))
     drawn = current._replace(
         hands=current.hands.having(event.seat, hand),
         boneyard=current.boneyard[1:],

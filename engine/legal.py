@@ -61,7 +61,7 @@ def legal_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
 
 
 def _ready_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
-    if state.ready[seat]:
+    if state.ready[seat.index]:
         return ()
     return (LegalCommand(cmd.Start() if state.phase is Phase.NOT_STARTED else cmd.Continue()),)
 
@@ -86,7 +86,7 @@ def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
     """Plays if there are any, else a draw, else a pass: each forced (draw.one-at-a-time, draw.pass-last, D2)."""
     current = state.current
     layout = current.layout
-    tiles = current.hands[seat] if current.must_play is None else (current.must_play,)
+    tiles = current.hands[seat.index] if current.must_play is None else (current.must_play,)
     if layout.is_empty:
         return tuple([_play(state, seat, cmd.PlayTile(tile, End.OPENING), tile.pips) for tile in tiles])
     plays = [

@@ -22,7 +22,7 @@ class Transfer:
 
 def transfer(balances: PerSeat[int], payer: Seat, earned: int) -> Transfer:
     """The transfer of `earned` points, capped at the payer's balance (points.capped)."""
-    return Transfer(payer, earned, min(earned, balances[payer]))
+    return Transfer(payer, earned, min(earned, balances[payer.index]))
 
 
 def award(exposed_total: int) -> int:
@@ -54,17 +54,17 @@ def block_transfer(balances: PerSeat[int], hands: PerSeat[tuple[Tile, ...]]) -> 
     winner = block_winner(hands)
     if winner is None:
         return None
-    earned = rounded_to_five(hand_pips(hands[winner.other]))
+    earned = rounded_to_five(hand_pips(hands[winner.other.index]))
     return transfer(balances, winner.other, earned) if earned else None
 
 
 def moved(balances: PerSeat[int], payment: Transfer) -> PerSeat[int]:
     """The balances after `payment`; their sum stays the same (points.sum)."""
     payer = payment.payer
-    paid = balances.having(payer, balances[payer] - payment.paid)
-    return paid.having(payer.other, paid[payer.other] + payment.paid)
+    paid = balances.having(payer, balances[payer.index] - payment.paid)
+    return paid.having(payer.other, paid[payer.other.index] + payment.paid)
 
 
 def exhausts(balances: PerSeat[int], payment: Transfer | None) -> bool:
     """Whether the payment leaves its payer with nothing (points.zero-loses)."""
-    return payment is not None and payment.paid == balances[payment.payer]
+    return payment is not None and payment.paid == balances[payment.payer.index]

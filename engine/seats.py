@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -17,25 +16,24 @@ class Seat(Enum):
 
     __hash__ = object.__hash__  # members are singletons; Enum's own hash is Python code
 
-    @property
-    def other(self) -> Seat:
-        """The opponent's seat."""
-        return Seat.TWO if self is Seat.ONE else Seat.ONE
+    index: int
+    """Where a `PerSeat` has the seat's value: a subscript is not Python code, as a method would be."""
+    other: Seat
+    """The opponent's seat."""
+
+    def __init__(self, number: int) -> None:
+        self.index = number - 1
 
 
+Seat.ONE.other, Seat.TWO.other = Seat.TWO, Seat.ONE
 SEATS = (Seat.ONE, Seat.TWO)
 
 
-@dataclass(frozen=True, slots=True)
-class PerSeat(Generic[T]):
-    """One value for each seat."""
+class PerSeat(NamedTuple, Generic[T]):
+    """One value for each seat, in the order of `SEATS`; that of `seat` is at `seat.index`."""
 
     one: T
     two: T
-
-    def __getitem__(self, seat: Seat) -> T:
-        """The value of `seat`."""
-        return self.one if seat is Seat.ONE else self.two
 
     def having(self, seat: Seat, value: T) -> PerSeat[T]:
         """The same pair with another value for `seat`."""

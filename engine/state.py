@@ -105,7 +105,7 @@ class MatchState(NamedTuple):
 
     def has_opened(self, seat: Seat) -> bool:
         """Whether the entropy that `seat` committed to is known to the service."""
-        return bool(self.commitments[seat]) and (self.round is not None or self.ready[seat])
+        return bool(self.commitments[seat.index]) and (self.round is not None or self.ready[seat.index])
 
     @property
     def current(self) -> Round:

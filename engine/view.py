@@ -143,7 +143,7 @@ def own_view(state: MatchState, audience: Audience) -> OwnView | None:
     for action in actions:
         if isinstance(action, LegalCommand) and isinstance(play := action.command, cmd.PlayTile):
             ends[play.tile] = (*ends.get(play.tile, ()), play.end)
-    held = state.round.hands[seat]
+    held = state.round.hands[seat.index]
     hand = tuple([HandTile(tile, ends.get(tile, ())) for tile in held] if ends else map(_RESTING.__getitem__, held))
     must_play = state.round.must_play if state.turn is seat else None
     return OwnView(seat, hand, must_play, actions)
@@ -170,7 +170,7 @@ def _fair_deal(state: MatchState) -> FairDeal:
 def _hand_sizes(state: MatchState) -> PerSeat[int]:
     if state.round is None:
         return PerSeat(0, 0)
-    return PerSeat(*(len(state.round.hands[seat]) for seat in SEATS))
+    return PerSeat(*(len(state.round.hands[seat.index]) for seat in SEATS))
 
 
 def _public_round(state: MatchState) -> PublicRound | None:

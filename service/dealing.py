@@ -67,7 +67,7 @@ class MatchDeals:
     async def opened_by(self, state: MatchState, order: PlayerOrder, seat: Seat) -> DealSecrets | None:
         """What a Start that is accepted adds to the secrets, None for nothing. Raises EntropyNotMatchingError."""
         for starting in SEATS if state.options.shared_device else (seat,):
-            self._check(starting, state.commitments[starting], order.entropies[starting])
+            self._check(starting, state.commitments[starting.index], order.entropies[starting.index])
         secrets = await self._load()
         opened = replace(secrets, entropies=_merged(secrets.entropies, order.entropies))
         return None if opened == secrets else opened

@@ -28,7 +28,7 @@ def decide(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step | Re
 
 def _play_refusal(state: MatchState, request: cmd.Request, play: cmd.PlayTile) -> Refusal | None:
     current = state.current
-    if play.tile not in current.hands[request.seat]:
+    if play.tile not in current.hands[request.seat.index]:
         return Refusal(RefusalReason.TILE_NOT_IN_HAND)
     if current.must_play not in (None, play.tile):
         return Refusal(_must_play_reason(state))
@@ -53,7 +53,7 @@ def _play(state: MatchState, request: cmd.Request, play: cmd.PlayTile, now_ns: i
     played = ev.TilePlayed(seat, play.tile, play.end, total, payment)
     if exhausts(state.balances, payment):  # points.zero-loses: before the domino is considered (P3, P4)
         return stopped, played, ev.MatchWon(seat, ev.WinReason.BALANCE, now_ns)
-    if len(current.hands[seat]) == 1:  # domino.last-tile, domino.no-hand-award
+    if len(current.hands[seat.index]) == 1:  # domino.last-tile, domino.no-hand-award
         return stopped, played, ev.RoundDominoed(seat, now_ns)
     return stopped, played, timing.next_decision(state, seat.other, now_ns)  # play.turn-passes
 
@@ -62,7 +62,7 @@ def _draw_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
     current = state.current
     if current.must_play is not None:
         return Refusal(_must_play_reason(state))
-    if can_play(current.layout, current.hands[request.seat]):
+    if can_play(current.layout, current.hands[request.seat.index]):
         return Refusal(RefusalReason.CAN_PLAY_INSTEAD)
     if not current.boneyard:
         return Refusal(RefusalReason.BONEYARD_EMPTY)
@@ -79,7 +79,7 @@ def _pass_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
     current = state.current
     if current.must_play is not None:
         return Refusal(_must_play_reason(state))
-    if can_play(current.layout, current.hands[request.seat]):
+    if can_play(current.layout, current.hands[request.seat.index]):
         return Refusal(RefusalReason.CAN_PLAY_INSTEAD)
     if current.boneyard:
         return Refusal(RefusalReason.CAN_DRAW_INSTEAD)

@@ -31,7 +31,7 @@ def _commit(state: MatchState, seat: Seat, commitment: bytes) -> ev.Step | Refus
 
     Not once the other seat has opened: who knows that seat's entropy could choose among deals.
     """
-    if state.ready[seat]:
+    if state.ready[seat.index]:
         return Refusal(RefusalReason.ALREADY_READY)
     if state.has_opened(seat.other):
         return Refusal(RefusalReason.WRONG_PHASE)
@@ -40,9 +40,9 @@ def _commit(state: MatchState, seat: Seat, commitment: bytes) -> ev.Step | Refus
 
 def _ready(state: MatchState, request: cmd.Request, now_ns: int, deal: tuple[Tile, ...]) -> ev.Step | Refusal:
     seat = request.seat
-    if state.ready[seat]:
+    if state.ready[seat.index]:
         return Refusal(RefusalReason.ALREADY_READY)  # S3
-    if state.options.shared_device or state.ready[seat.other]:  # S1
+    if state.options.shared_device or state.ready[seat.other.index]:  # S1
         return (ev.PlayerReady(seat), *deal_round(state, now_ns, deal))
     return (ev.PlayerReady(seat),)
 

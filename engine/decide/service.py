@@ -58,7 +58,7 @@ def _check_clock(state: MatchState, closed_ns: int, now_ns: int, deal: tuple[Til
 
 def _not_started(state: MatchState, due_ns: int) -> ev.MatchAborted:
     """Who commits and does not open must not choose between deals: the match is void, and counted (SECRECY)."""
-    silent = [seat.name for seat in SEATS if state.commitments[seat] and not state.ready[seat]]
+    silent = [seat.name for seat in SEATS if state.commitments[seat.index] and not state.ready[seat.index]]
     if silent:
         evidence = f"seat {' and '.join(silent)} committed to entropy and did not open it"
         return ev.MatchAborted(ev.AbortReason.DEAL_NOT_OPENED, evidence, due_ns)
@@ -67,7 +67,7 @@ def _not_started(state: MatchState, due_ns: int) -> ev.MatchAborted:
 
 def _take_seat(state: MatchState, command: cmd.TakeSeat) -> ServiceRuling:
     seat = command.seat
-    if state.display_names[seat] is not None:
+    if state.display_names[seat.index] is not None:
         return Refusal(RefusalReason.ALREADY_READY)
     seated = ev.PlayerSeated(seat, command.display_name)
     takes_part = command.commitment and not state.has_opened(seat.other)

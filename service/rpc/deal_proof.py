@@ -24,8 +24,8 @@ async def deal_proof(store: Store, match_id: str, state: MatchState) -> deal_pb2
     assert secrets is not None
     steps = [step async for page in pages(store, match_id) for step in page]
     seats = [
-        deal_pb2.SeatProof(seat=SEAT_NUMBERS[seat], commitment=state.commitments[seat], entropy=secrets.entropies[seat])
-        for seat in SEATS
+        deal_pb2.SeatProof(seat=SEAT_NUMBERS[seat], commitment=commitment, entropy=entropy)
+        for seat, commitment, entropy in zip(SEATS, state.commitments, secrets.entropies, strict=True)
     ]
     return deal_pb2.DealProof(
         match_id=match_id,
@@ -56,7 +56,7 @@ def _round(dealt: RoundDealt, key: bytes) -> deal_pb2.RoundProof:
         round_number=dealt.number,
         order=[TILES[tile] for tile in fair_deal.order(key)],
         hands=[
-            deal_pb2.DealtHand(seat=SEAT_NUMBERS[seat], tiles=[TILES[tile] for tile in dealt.hands[seat]])
-            for seat in SEATS
+            deal_pb2.DealtHand(seat=SEAT_NUMBERS[seat], tiles=[TILES[tile] for tile in hand])
+            for seat, hand in zip(SEATS, dealt.hands, strict=True)
         ],
     )

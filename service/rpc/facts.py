@@ -74,10 +74,8 @@ def transfer_message(transfer: Transfer) -> events_pb2.Transfer:
 def shown_hands(hands: PerSeat[Hand]) -> list[events_pb2.ShownHand]:
     """Both hands, where the rules show them to everyone."""
     return [
-        events_pb2.ShownHand(
-            seat=SEAT_NUMBERS[seat], tiles=[TILES[tile] for tile in hands[seat]], pips=hand_pips(hands[seat])
-        )
-        for seat in SEATS
+        events_pb2.ShownHand(seat=SEAT_NUMBERS[seat], tiles=[TILES[tile] for tile in hand], pips=hand_pips(hand))
+        for seat, hand in zip(SEATS, hands, strict=True)
     ]
 
 

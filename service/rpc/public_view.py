@@ -223,9 +223,9 @@ def _fair_deal_bytes(fair_deal: vw.FairDeal) -> bytes:
     """The commitments; they change only before the first deal."""
     seats = []
     for seat in SEATS:
-        commitment = fair_deal.commitments[seat]
+        commitment = fair_deal.commitments[seat.index]
         status = deal_pb2.DEAL_STATUS_COMMITTED if commitment else deal_pb2.DEAL_STATUS_SERVER_ONLY
-        if fair_deal.opened[seat]:
+        if fair_deal.opened[seat.index]:
             status = deal_pb2.DEAL_STATUS_OPENED
         seats.append(deal_pb2.SeatDeal(seat=facts.SEAT_NUMBERS[seat], status=status, commitment=commitment))
     message = deal_pb2.FairDeal(server_commitment=fair_deal.server_commitment, seats=seats)

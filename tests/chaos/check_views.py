@@ -84,7 +84,7 @@ def _check_secrecy(story: Story, capture: Capture) -> Iterator[str]:
     hidden = set(state.round.boneyard)
     for seat in SEATS:
         if SEAT_OF.get(capture.audience) is not seat:
-            hidden |= set(state.round.hands[seat])
+            hidden |= set(state.round.hands[seat.index])
     if leaked := hidden & set(_tiles(capture.view)):
         yield f"no hidden tile is shown: {capture.watcher} v{version} {sorted(leaked)}"
 

@@ -200,7 +200,7 @@ def test_an_accepted_all_in_bid_loses_before_the_opening(
     state = sent(bidding(jockey=jockey, balances=balances), *commands)
     assert isinstance(state.result, ev.MatchWon)
     assert (state.result.winner, state.result.reason) == (winner, ev.WinReason.BALANCE)
-    assert state.balances[winner] == 300
+    assert state.balances[winner.index] == 300
     assert state.current.layout.is_empty
 
 

@@ -108,7 +108,7 @@ def total(state: MatchState) -> int:
 def plainly(state: MatchState) -> reference.Round:
     """The same round for the second reading of the rules, which is told nothing but what lies where."""
     current = state.current
-    one, two = (frozenset((held.low, held.high) for held in current.hands[seat]) for seat in (ONE, TWO))
+    one, two = (frozenset((held.low, held.high) for held in current.hands[seat.index]) for seat in (ONE, TWO))
     player = 0 if state.turn is ONE else 1
     is_ranked = current.must_play is not None
     return reference.Round(

@@ -161,7 +161,7 @@ def reasons(
         R.STALE_VERSION: version not in (None, state.version),
         R.WRONG_PHASE: type(command) not in with_meaning(state),
         R.NOT_YOUR_TURN: not isinstance(command, cmd.Start | cmd.Continue) and state.turn is not seat,
-        R.ALREADY_READY: isinstance(command, cmd.Start | cmd.Continue) and state.ready[seat],
+        R.ALREADY_READY: isinstance(command, cmd.Start | cmd.Continue) and state.ready[seat.index],
     }
     applying = {reason for reason, applies in found.items() if applies}
     return applying | reasons_in_play(state, seat, command) | reasons_in_bidding(state, seat, command)
@@ -185,7 +185,7 @@ def with_meaning(state: MatchState) -> set[type[cmd.Command]]:
 def reasons_in_play(state: MatchState, seat: Seat, command: cmd.Command) -> set[RefusalReason]:
     if state.round is None or not isinstance(command, cmd.PlayTile | cmd.DrawTile | cmd.Pass):
         return set()
-    here, hand = state.round, state.round.hands[seat]
+    here, hand = state.round, state.round.hands[seat.index]
     values = {End.OPENING: None} if here.layout.is_empty else {end: value for end, value, _ in here.layout.ends}
     breaks_force = here.must_play is not None and getattr(command, "tile", None) != here.must_play
     found = {
@@ -214,6 +214,6 @@ def reasons_in_bidding(state: MatchState, seat: Seat, command: cmd.Command) -> s
     found = {
         R.BID_TOO_LOW: command.points < least,
         R.BID_NOT_MULTIPLE_OF_FIVE: command.points % 5 != 0,
-        R.BID_UNAFFORDABLE: price > state.balances[seat],
+        R.BID_UNAFFORDABLE: price > state.balances[seat.index],
     }
     return {reason for reason, applies in found.items() if applies}

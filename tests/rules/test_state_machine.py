@@ -88,7 +88,7 @@ class MatchMachine(RuleBasedStateMachine):
     def to_act(self) -> Seat:
         if self.state.options.shared_device:
             return acting_seat(self.state)
-        return self.state.turn or next(seat for seat in SEATS if not self.state.ready[seat])
+        return self.state.turn or next(seat for seat in SEATS if not self.state.ready[seat.index])
 
     def is_live(self) -> bool:
         return self.state.result is None and self.state.suspended_at_ns is None
@@ -152,7 +152,7 @@ class MatchMachine(RuleBasedStateMachine):
         assert (ruling.refusal, ruling.verdict) == (None, Verdict.IN_TIME)
         after = advance(self.state, ruling.events)
         unchanged = isinstance(command, cmd.DrawTile)
-        assert after.banks_ns[decision.seat] == (decision.bank_ns if unchanged else 1)
+        assert after.banks_ns[decision.seat.index] == (decision.bank_ns if unchanged else 1)
 
     @precondition(is_timed)
     @rule(command=COMMANDS, before_ns=st.integers(1, SECOND_NS), after_ns=st.integers(0, SECOND_NS))

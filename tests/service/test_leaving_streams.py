@@ -10,7 +10,6 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from engine.seats import Seat
 from engine.view import Audience
 from service.matches import token_hash
 from service.ports import Credential
@@ -77,7 +76,7 @@ async def check_command_under_way(after_seconds: float) -> None:
         send(process, call, in_stream(START))
         await serving
         assert kinds(call) == [*FAREWELL, "outcome"]
-        assert state_of(process).ready[Seat.ONE]
+        assert state_of(process).ready.one
         assert virtual_now_ns() - began_ns == pytest.approx(LISTENING_SECONDS * 1e9, abs=1_000)
 
 

@@ -274,7 +274,7 @@ async def test_the_receipt_tells_how_the_command_stood_to_the_clock() -> None:
         assert receipt.arrival.earliest_ns <= virtual_service_ns() <= receipt.arrival.latest_ns
         assert state.turn is not None
         assert state.decision is not None
-        used_ns = BANK_NS - done.state.banks_ns[state.turn]
+        used_ns = BANK_NS - done.state.banks_ns[state.turn.index]
         assert used_ns == receipt.arrival.earliest_ns - state.decision.delay_ends_at_ns
 
 

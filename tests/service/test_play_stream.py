@@ -10,7 +10,6 @@ from typing import cast
 import grpc
 import pytest
 
-from engine.seats import Seat
 from engine.view import Audience
 from service.limits import UNLIMITED, Limits
 from service.ports import Credential
@@ -129,5 +128,5 @@ async def test_answers_that_nobody_reads_are_limited() -> None:
             await stream.read_all()
         assert stream.taken <= UNSENT_ANSWERS + 2
         assert len(stream.outbox.answers) <= UNSENT_ANSWERS
-        assert state_of(process).ready[Seat.ONE]
+        assert state_of(process).ready.one
         assert len(log_of(process)) == 2

@@ -126,7 +126,7 @@ class _Play:
 
     def _thinking_ns(self, seat: Seat) -> int:
         """The first decision of each seat burns its bank down to what is wished to be left."""
-        bank_ns = self.state.banks_ns[seat]
+        bank_ns = self.state.banks_ns[seat.index]
         if bank_ns < BANK_NS:
             return SECOND_NS
         return DELAY_NS + bank_ns - self._wish.bank_left_ns[0 if seat is Seat.ONE else 1]

@@ -68,7 +68,7 @@ def bidding() -> MemoryStore:
 def _dealt(order: tuple[tuple[int, int], ...], turn: Seat) -> tuple[Step, Step]:
     tiles = tuple(DOUBLE_SIX[DOUBLE_SIX.index(tile)] for tile in order)
     hands = PerSeat(tuple(sorted(tiles[:7])), tuple(sorted(tiles[7:14])))
-    must_open = max(tile for tile in hands[turn] if tile.is_double)
+    must_open = max(tile for tile in hands[turn.index] if tile.is_double)
     dealt = ev.RoundDealt(1, hands, tiles[14:], turn, None, must_open)
     return (ev.PlayerReady(Seat.ONE),), (ev.PlayerReady(Seat.TWO), dealt, ev.ClockStarted(turn, NOON_NS))
 

@@ -101,7 +101,7 @@ def _next_step(match: Played, choose: Chooser) -> ev.Step:
 def _acting(state: MatchState) -> Seat:
     if state.options.shared_device:
         return acting_seat(state)
-    return state.turn or next(seat for seat in SEATS if not state.ready[seat])
+    return state.turn or next(seat for seat in SEATS if not state.ready[seat.index])
 
 
 def _wait_ns(chance: random.Random) -> int:

@@ -71,7 +71,7 @@ def size_off_by_one() -> AbstractContextManager[Any]:
         view = original(state)
         if state.round is None or view.round is None:
             return view
-        odd = sum(hand_pips(state.round.hands[seat]) for seat in SEATS) % 2
+        odd = sum(hand_pips(state.round.hands[seat.index]) for seat in SEATS) % 2
         return view._replace(round=view.round._replace(boneyard_size=view.round.boneyard_size - odd))
 
     return patch.object(vw, "public_view", public_view)

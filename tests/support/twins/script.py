@@ -102,7 +102,7 @@ def random_script(seed: int, *, shared_device: bool = False) -> Script:
 def _mover(state: MatchState) -> Seat:
     if state.options.shared_device:
         return acting_seat(state)
-    return state.turn or next(seat for seat in SEATS if not state.ready[seat])
+    return state.turn or next(seat for seat in SEATS if not state.ready[seat.index])
 
 
 def _some_command(chance: Random, state: MatchState, seat: Seat) -> cmd.Command:
@@ -150,7 +150,7 @@ def known_tiles(course: Course, observer: Audience) -> frozenset[Tile]:
     if isinstance(state.settlement, ev.RoundBlocked) or state.result is not None:
         known |= {*current.hands.one, *current.hands.two}
     if observer in _SEAT_OF:
-        known |= set(current.hands[_SEAT_OF[observer]])
+        known |= set(current.hands[_SEAT_OF[observer].index])
     return frozenset(known)
 
 

@@ -112,5 +112,5 @@ def _refused(state: MatchState, other: Audience) -> Iterator[commands_pb2.Comman
     yield commands_pb2.Command()
     if state.round is not None:
         observer = Seat.TWO if other is Audience.SEAT_ONE else Seat.ONE
-        for tile in state.round.hands[observer][:3]:
+        for tile in state.round.hands[observer.index][:3]:
             yield command_message(cmd.PlayTile(tile, End.EAST))
