@@ -56,16 +56,15 @@ class Decision:
     started_at_ns: int
     bank_ns: int
     standstills: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    delay_ends_at_ns: int = field(init=False, repr=False, compare=False)
+    """Until then the bank stands still (clock.delay-first)."""
+    deadline_ns: int = field(init=False, repr=False, compare=False)
+    """The first instant that is too late (clock.expiry, K5)."""
 
-    @property
-    def delay_ends_at_ns(self) -> int:
-        """Until then the bank stands still (clock.delay-first)."""
-        return self.started_at_ns + DELAY_NS
-
-    @property
-    def deadline_ns(self) -> int:
-        """The first instant that is too late (clock.expiry, K5)."""
-        return self.started_at_ns + DELAY_NS + self.bank_ns
+    def __post_init__(self) -> None:
+        delay_ends_at_ns = self.started_at_ns + DELAY_NS
+        object.__setattr__(self, "delay_ends_at_ns", delay_ends_at_ns)  # every command asks for both several times
+        object.__setattr__(self, "deadline_ns", delay_ends_at_ns + self.bank_ns)
 
     def moved_ns(self, instant_ns: int) -> int:
         """An instant of earlier, moved as far as the planned stops after it have moved the decision."""

@@ -1,5 +1,6 @@
 """States as text: every state and back, and no other text under the same format number."""
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from enum import Enum
@@ -52,13 +53,20 @@ def test_a_match_goes_on_from_the_text_of_any_version_as_from_its_log(
         assert repr(advance(kept, step)) == repr(state)
 
 
+def read_fields(made: type) -> dict[str, object]:
+    """The fields of a class and their types, except those that follow from the others."""
+    parts = dataclasses.fields(made) if dataclasses.is_dataclass(made) else ()
+    derived = {part.name for part in parts if not part.init}
+    return {name: hint for name, hint in get_type_hints(made).items() if name not in derived}
+
+
 def shapes(hint: object, seen: dict[str, list[str]]) -> dict[str, list[str]]:
     """The names of the fields and members of every class that a value of this type may hold."""
     for part in get_args(hint):
         shapes(part, seen)
     made = get_origin(hint) or hint
     if isinstance(made, type) and made.__module__.startswith("engine.") and made.__qualname__ not in seen:
-        fields = {} if issubclass(made, Enum) else get_type_hints(made)
+        fields = {} if issubclass(made, Enum) else read_fields(made)
         seen[made.__qualname__] = [member.name for member in made] if issubclass(made, Enum) else [*fields]
         for field in fields.values():
             shapes(field, seen)
