@@ -51,8 +51,7 @@ class AcceptBid:
     """Let the standing bid win."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlayTile:
+class PlayTile(NamedTuple):
     """Play `tile` at `end`."""
 
     tile: Tile

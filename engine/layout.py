@@ -51,6 +51,16 @@ class OpenEnd(NamedTuple):
     counts: int
 
 
+def _outermost(end: End, placed: PlacedTile) -> OpenEnd:
+    """The end of an arm: a double counts both halves (ends.later-double, C5), any other tile the outer half."""
+    inner, outer = reversed(placed) if end is End.WEST else placed
+    return OpenEnd(end, outer, inner + outer if inner == outer else outer)
+
+
+_OUTERMOST = {(end, placed): _outermost(end, placed) for end in End for placed in _UNPLACED}
+"""What every tile makes of the arm that it ends."""
+
+
 class Layout(NamedTuple):
     """The tiles on the table. `ends` and `exposed_total` follow from the tiles and are kept because all need them."""
 
@@ -61,30 +71,26 @@ class Layout(NamedTuple):
     ends: tuple[OpenEnd, ...] = ()
     exposed_total: int = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no tile was played in this round."""
-        return not self.main_line
-
     def tiles(self) -> tuple[Tile, ...]:
         """Every tile on the table."""
         return tuple(map(_UNPLACED.__getitem__, self.main_line + self.north + self.south))
 
-    def value_at(self, end: End) -> int | None:
-        """The value to match at `end`, or None when there is no such connection now."""
+    def open_end(self, end: End) -> OpenEnd | None:
+        """The connection at `end`, or None when there is none now. An empty layout has none."""
         for open_end in self.ends:
             if open_end.end is end:
-                return open_end.value
+                return open_end
         return None
 
     def place(self, tile: Tile, end: End) -> Layout:
         """The layout with `tile` joined at `end`, which must be available and match."""
         if end is End.OPENING:
             return _laid((PlacedTile(*tile),), 0 if tile.is_double else None, (), ())
-        value = self.value_at(end)
-        assert value is not None
-        assert tile.has(value)
-        return self._joined(end, inner=value, outer=tile.beside(value))
+        joined = self.open_end(end)
+        assert joined is not None
+        value = joined.value
+        assert value in tile
+        return self._joined(end, inner=value, outer=tile.low + tile.high - value)
 
     def _joined(self, end: End, *, inner: int, outer: int) -> Layout:
         line, spinner, north, south = self[:4]
@@ -103,20 +109,18 @@ class Layout(NamedTuple):
         """The exposed total that `place(tile, end)` would have, by arithmetic alone."""
         if end is End.OPENING:
             return tile.pips
-        return self.total_joined(tile, next(open_end for open_end in self.ends if open_end.end is end))
+        joined = self.open_end(end)
+        assert joined is not None
+        return self.total_joined(tile, joined)
 
     def total_joined(self, tile: Tile, joined: OpenEnd) -> int:
         """The same for a tile that matches one of `ends`."""
-        gained = _counts(joined.value, tile.beside(joined.value))
+        low, high = tile
+        gained = low + high - (0 if low == high else joined.value)  # as _outermost
         total = self.exposed_total - joined.counts + gained
         if len(self.main_line) == 1 and self.main_line[0].is_double:
             total += joined.value  # ends.opening-double: the half on the joined side still counts
         return total
-
-
-def _counts(first: int, second: int) -> int:
-    """What the outermost tile of an arm counts: a double both halves (ends.later-double, C5), else the outer half."""
-    return first + second if first == second else second
 
 
 def _laid(line: Arm, spinner_index: int | None, north: Arm, south: Arm) -> Layout:
@@ -125,21 +129,19 @@ def _laid(line: Arm, spinner_index: int | None, north: Arm, south: Arm) -> Layou
     if spinner_index is not None and 0 < spinner_index < len(line) - 1:  # connect.sides-after-mains, C2, C3
         value = line[spinner_index].first
         ends += (_side_end(End.NORTH, north, value), _side_end(End.SOUTH, south, value))
-    return Layout(line, spinner_index, north, south, ends, sum([open_end.counts for open_end in ends]))
+    exposed_total = 0
+    for open_end in ends:
+        exposed_total += open_end.counts
+    return Layout(line, spinner_index, north, south, ends, exposed_total)
 
 
 def _main_ends(line: Arm) -> tuple[OpenEnd, ...]:
-    west, east = line[0].first, line[-1].second
+    west, east = line[0], line[-1]
     if len(line) == 1:
         # C4, C6: a lone tile has two ends that count one half each, so a lone double counts both halves once.
-        return OpenEnd(End.WEST, west, west), OpenEnd(End.EAST, east, east)
-    return (
-        OpenEnd(End.WEST, west, _counts(line[0].second, west)),
-        OpenEnd(End.EAST, east, _counts(line[-1].first, east)),
-    )
+        return OpenEnd(End.WEST, west.first, west.first), OpenEnd(End.EAST, east.second, east.second)
+    return _OUTERMOST[End.WEST, west], _OUTERMOST[End.EAST, east]
 
 
 def _side_end(end: End, arm: Arm, spinner_value: int) -> OpenEnd:
-    if not arm:
-        return OpenEnd(end, spinner_value, 0)  # ends.unused-branch
-    return OpenEnd(end, arm[-1].second, _counts(*arm[-1]))
+    return _OUTERMOST[end, arm[-1]] if arm else OpenEnd(end, spinner_value, 0)  # ends.unused-branch

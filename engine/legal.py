@@ -9,8 +9,8 @@ from engine.auction import BID_STEP_POINTS, Auction
 from engine.layout import End, Layout
 from engine.scoring import Transfer, play_transfer, transfer
 from engine.seats import Seat
-from engine.state import Hand, MatchState, Phase
-from engine.tiles import Tile
+from engine.state import Hand, MatchState, Phase, Round
+from engine.tiles import DOUBLE_SIX, Tile
 
 
 class LegalCommand(NamedTuple):
@@ -33,17 +33,26 @@ class LegalBids(NamedTuple):
 
 LegalAction: TypeAlias = LegalCommand | LegalBids
 
+# Made once: an action that is the same object is found without a comparison where bytes are kept for it.
+_START, _CONTINUE, _REVEAL = LegalCommand(cmd.Start()), LegalCommand(cmd.Continue()), LegalCommand(cmd.Reveal())
+_DECLINE, _DRAW, _PASS = LegalCommand(cmd.DeclineBidding()), LegalCommand(cmd.DrawTile()), LegalCommand(cmd.Pass())
+_PLAYS = {(tile, end): cmd.PlayTile(tile, end) for tile in DOUBLE_SIX for end in End}
+
 
 def playable_ends(layout: Layout, tile: Tile) -> tuple[End, ...]:
     """The ends where `tile` may be joined (connect.match); mirror images count as two (C7)."""
-    if layout.is_empty:
+    if not layout.main_line:
         return (End.OPENING,)
-    return tuple(open_end.end for open_end in layout.ends if open_end.value in tile)
+    return tuple([open_end.end for open_end in layout.ends if open_end.value in tile])
 
 
 def can_play(layout: Layout, hand: Hand) -> bool:
     """Whether any tile of `hand` fits anywhere."""
-    return layout.is_empty or any(open_end.value in tile for open_end in layout.ends for tile in hand)
+    for open_end in layout.ends:
+        for tile in hand:
+            if open_end.value in tile:
+                return True
+    return not layout.main_line
 
 
 def legal_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
@@ -52,18 +61,19 @@ def legal_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
         return ()
     if state.waiting_until_ns is not None:
         return _ready_actions(state, seat)
-    if state.turn is not seat:
+    current = state.current
+    if current.turn is not seat:
         return ()
     if state.handover is not None:
-        return (LegalCommand(cmd.Reveal()),)
-    auction = state.current.auction
-    return _play_actions(state, seat) if auction is None else _auction_actions(state, seat, auction)
+        return (_REVEAL,)
+    auction = current.auction
+    return _play_actions(state, current, seat) if auction is None else _auction_actions(state, seat, auction)
 
 
 def _ready_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
     if state.ready[seat.index]:
         return ()
-    return (LegalCommand(cmd.Start() if state.phase is Phase.NOT_STARTED else cmd.Continue()),)
+    return (_START if state.phase is Phase.NOT_STARTED else _CONTINUE,)
 
 
 def _auction_actions(state: MatchState, seat: Seat, auction: Auction) -> tuple[LegalAction, ...]:
@@ -71,7 +81,7 @@ def _auction_actions(state: MatchState, seat: Seat, auction: Auction) -> tuple[L
     standing = auction.standing
     answer: LegalAction
     if standing is None:
-        answer = LegalCommand(cmd.DeclineBidding())
+        answer = _DECLINE
     else:
         payment = transfer(state.balances, standing.bidder, auction.net_price_points(standing))
         answer = LegalCommand(cmd.AcceptBid(), transfer=payment)
@@ -82,23 +92,27 @@ def _auction_actions(state: MatchState, seat: Seat, auction: Auction) -> tuple[L
     return answer, LegalBids(kind, minimum, maximum, auction.credit_points(seat))
 
 
-def _play_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
+def _play_actions(state: MatchState, current: Round, seat: Seat) -> tuple[LegalAction, ...]:
     """Plays if there are any, else a draw, else a pass: each forced (draw.one-at-a-time, draw.pass-last, D2)."""
-    current = state.current
-    layout = current.layout
+    layout, balances = current.layout, state.balances
     tiles = current.hands[seat.index] if current.must_play is None else (current.must_play,)
-    if layout.is_empty:
-        return tuple([_play(state, seat, cmd.PlayTile(tile, End.OPENING), tile.pips) for tile in tiles])
+    if not layout.main_line:
+        return tuple(
+            [
+                LegalCommand(_PLAYS[tile, End.OPENING], total := tile.pips, play_transfer(balances, seat, total))
+                for tile in tiles
+            ]
+        )
     plays = [
-        _play(state, seat, cmd.PlayTile(tile, open_end.end), layout.total_joined(tile, open_end))
+        LegalCommand(
+            _PLAYS[tile, open_end.end],
+            total := layout.total_joined(tile, open_end),
+            play_transfer(balances, seat, total),
+        )
         for tile in tiles
         for open_end in layout.ends
         if open_end.value in tile
     ]
     if plays:
         return tuple(plays)
-    return (LegalCommand(cmd.DrawTile() if current.boneyard else cmd.Pass()),)
-
-
-def _play(state: MatchState, seat: Seat, play: cmd.PlayTile, total: int) -> LegalCommand:
-    return LegalCommand(play, total, play_transfer(state.balances, seat, total))
+    return (_DRAW if current.boneyard else _PASS,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.seats import PerSeat, Seat
 from engine.tiles import Tile, hand_pips
@@ -11,8 +11,7 @@ STARTING_POINTS = 150
 POINTS_PER_COUNTER = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(NamedTuple):
     """Points owed by `payer` to the opponent: `earned` in full, of which `paid` moves (P2)."""
 
     payer: Seat
@@ -25,15 +24,14 @@ def transfer(balances: PerSeat[int], payer: Seat, earned: int) -> Transfer:
     return Transfer(payer, earned, min(earned, balances[payer.index]))
 
 
-def award(exposed_total: int) -> int:
-    """The points that an exposed total earns: a positive multiple of five itself, all else nothing (ends.award, C8)."""
-    return exposed_total if exposed_total % POINTS_PER_COUNTER == 0 else 0
-
-
 def play_transfer(balances: PerSeat[int], player: Seat, exposed_total: int) -> Transfer | None:
-    """The transfer that a play with this exposed total brings, or None (points.transferred, points.no-division)."""
-    earned = award(exposed_total)
-    return transfer(balances, player.other, earned) if earned else None
+    """The transfer that a play with this exposed total brings (points.transferred, points.no-division).
+
+    A positive multiple of five earns itself; anything else nothing, and then it is None (ends.award, C8).
+    """
+    if exposed_total % POINTS_PER_COUNTER or not exposed_total:
+        return None
+    return transfer(balances, player.other, exposed_total)
 
 
 def rounded_to_five(pips: int) -> int:
@@ -60,9 +58,8 @@ def block_transfer(balances: PerSeat[int], hands: PerSeat[tuple[Tile, ...]]) -> 
 
 def moved(balances: PerSeat[int], payment: Transfer) -> PerSeat[int]:
     """The balances after `payment`; their sum stays the same (points.sum)."""
-    payer = payment.payer
-    paid = balances.having(payer, balances[payer.index] - payment.paid)
-    return paid.having(payer.other, paid[payer.other.index] + payment.paid)
+    gained_by_one = payment.paid if payment.payer is Seat.TWO else -payment.paid
+    return PerSeat(balances.one + gained_by_one, balances.two - gained_by_one)
 
 
 def exhausts(balances: PerSeat[int], payment: Transfer | None) -> bool:

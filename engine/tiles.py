@@ -23,14 +23,6 @@ class Tile(NamedTuple):
         """Whether both halves are equal; the double blank is a double (B2)."""
         return self.low == self.high
 
-    def has(self, value: int) -> bool:
-        """Whether one of the halves shows `value`."""
-        return value in (self.low, self.high)
-
-    def beside(self, value: int) -> int:
-        """The half that points away when the half with `value` is joined."""
-        return self.high if value == self.low else self.low
-
 
 DOUBLE_SIX = tuple(Tile(low, high) for low in range(HIGHEST_PIP + 1) for high in range(low, HIGHEST_PIP + 1))
 """All 28 tiles in canonical order: (0-0), (0-1) .. (6-6)."""

@@ -17,24 +17,26 @@ def decide(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step | Re
     """The answer to a command of play, None for any other."""
     match request.command:
         case cmd.PlayTile() as play:
-            return _play_refusal(state, request, play) or _play(state, request, play, now_ns)
+            current = state.current
+            return _play_refusal(state, current, request, play) or _play(state, current, request, play, now_ns)
         case cmd.DrawTile():
-            return _draw_refusal(state, request) or _draw(state, request)
+            current = state.current
+            return _draw_refusal(state, current, request) or _draw(current, request)
         case cmd.Pass():
-            return _pass_refusal(state, request) or _pass(state, request, now_ns)
+            current = state.current
+            return _pass_refusal(state, current, request) or _pass(state, current, request, now_ns)
         case _:
             return None
 
 
-def _play_refusal(state: MatchState, request: cmd.Request, play: cmd.PlayTile) -> Refusal | None:
-    current = state.current
+def _play_refusal(state: MatchState, current: Round, request: cmd.Request, play: cmd.PlayTile) -> Refusal | None:
     if play.tile not in current.hands[request.seat.index]:
         return Refusal(RefusalReason.TILE_NOT_IN_HAND)
     if current.must_play not in (None, play.tile):
         return Refusal(_must_play_reason(state))
     if play.end in playable_ends(current.layout, play.tile):
         return None
-    if current.layout.is_empty or current.layout.value_at(play.end) is None:
+    if current.layout.open_end(play.end) is None:
         return Refusal(RefusalReason.END_NOT_AVAILABLE)
     return Refusal(RefusalReason.TILE_DOES_NOT_FIT)  # connect.match
 
@@ -45,8 +47,8 @@ def _must_play_reason(state: MatchState) -> RefusalReason:
     return RefusalReason.MUST_PLAY_DRAWN_TILE  # draw.must-play-drawn, D2
 
 
-def _play(state: MatchState, request: cmd.Request, play: cmd.PlayTile, now_ns: int) -> ev.Step:
-    seat, current = request.seat, state.current
+def _play(state: MatchState, current: Round, request: cmd.Request, play: cmd.PlayTile, now_ns: int) -> ev.Step:
+    seat = request.seat
     total = current.layout.total_after(play.tile, play.end)
     payment = play_transfer(state.balances, seat, total)
     stopped = timing.charge(state, request.arrival)
@@ -58,8 +60,7 @@ def _play(state: MatchState, request: cmd.Request, play: cmd.PlayTile, now_ns: i
     return stopped, played, timing.next_decision(state, seat.other, now_ns)  # play.turn-passes
 
 
-def _draw_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
-    current = state.current
+def _draw_refusal(state: MatchState, current: Round, request: cmd.Request) -> Refusal | None:
     if current.must_play is not None:
         return Refusal(_must_play_reason(state))
     if can_play(current.layout, current.hands[request.seat.index]):
@@ -69,14 +70,13 @@ def _draw_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
     return None
 
 
-def _draw(state: MatchState, request: cmd.Request) -> ev.Step:
+def _draw(current: Round, request: cmd.Request) -> ev.Step:
     """One tile (draw.one-at-a-time); the clock of the turn runs on (draw.same-turn, clock.draws)."""
-    tile = state.current.boneyard[0]
-    return (ev.TileDrawn(request.seat, tile, playable=can_play(state.current.layout, (tile,))),)
+    tile = current.boneyard[0]
+    return (ev.TileDrawn(request.seat, tile, playable=can_play(current.layout, (tile,))),)
 
 
-def _pass_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
-    current = state.current
+def _pass_refusal(state: MatchState, current: Round, request: cmd.Request) -> Refusal | None:
     if current.must_play is not None:
         return Refusal(_must_play_reason(state))
     if can_play(current.layout, current.hands[request.seat.index]):
@@ -86,11 +86,11 @@ def _pass_refusal(state: MatchState, request: cmd.Request) -> Refusal | None:
     return None
 
 
-def _pass(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step:
+def _pass(state: MatchState, current: Round, request: cmd.Request, now_ns: int) -> ev.Step:
     turn_ended = timing.charge(state, request.arrival), ev.Passed(request.seat)
-    if state.current.passes + 1 < PASSES_THAT_BLOCK:
+    if current.passes + 1 < PASSES_THAT_BLOCK:
         return *turn_ended, timing.next_decision(state, request.seat.other, now_ns)
-    return *turn_ended, *_block(state, state.current, now_ns)  # block.two-passes, D3
+    return *turn_ended, *_block(state, current, now_ns)  # block.two-passes, D3
 
 
 def _block(state: MatchState, current: Round, now_ns: int) -> ev.Step:

@@ -201,7 +201,7 @@ def test_an_accepted_all_in_bid_loses_before_the_opening(
     assert isinstance(state.result, ev.MatchWon)
     assert (state.result.winner, state.result.reason) == (winner, ev.WinReason.BALANCE)
     assert state.balances[winner.index] == 300
-    assert state.current.layout.is_empty
+    assert not state.current.layout.main_line
 
 
 @pytest.mark.clause("auction.credit")

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from engine import commands as cmd
 from engine import events as ev
 from engine.evolve import advance
-from engine.layout import End, Layout
+from engine.layout import End, Layout, OpenEnd
 from engine.legal import legal_actions, playable_ends
 from engine.refusals import RefusalReason
-from engine.scoring import Transfer, award
+from engine.scoring import Transfer, play_transfer
+from engine.seats import PerSeat
 from engine.state import MatchState
 from engine.tiles import DOUBLE_SIX, Tile
 from tests.support.rules import reference
@@ -193,7 +194,7 @@ def test_the_player_chooses_among_several_ends() -> None:
     assert list(spelled_out(legal_actions(state, ONE))) == [play("1-5 N"), play("1-5 S")]
     after = sent(state, (ONE, play("5-1 S"))).current.layout
     assert layout_text(after) == "2-5 [5-5] 5-3 / / 5-1"
-    assert after.value_at(End.NORTH) == 5
+    assert after.open_end(End.NORTH) == OpenEnd(End.NORTH, value=5, counts=0)
     assert playable_ends(layout("[5-5]"), tile("5-6")) == (End.WEST, End.EAST)
     assert playable_ends(layout("3-6 6-5"), tile("3-5")) == (End.WEST, End.EAST)
 
@@ -261,6 +262,6 @@ def test_joining_where_nothing_fits_is_our_own_mistake() -> None:
 @pytest.mark.clause("C8")
 def test_a_zero_total_is_no_award() -> None:
     """Double blank alone, and blanks all around."""
-    assert award(layout("[0-0]").exposed_total) == 0
+    assert play_transfer(PerSeat(150, 150), ONE, layout("[0-0]").exposed_total) is None
     state = playing("", one="0-0 1-2", two="0-1")
     assert event_of_play(state, play("0-0 open")).transfer is None

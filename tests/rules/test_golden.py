@@ -17,7 +17,7 @@ from engine.evolve import advance
 from engine.layout import End, Layout
 from engine.legal import legal_actions
 from engine.refusals import RefusalReason
-from engine.scoring import award, exhausts, moved, transfer
+from engine.scoring import exhausts, moved, play_transfer, transfer
 from engine.seats import SEATS, PerSeat, Seat
 from engine.state import MatchState
 from engine.tiles import DOUBLE_SIX, HIGHEST_PIP, Tile
@@ -47,7 +47,8 @@ GOLDEN: Case = json.loads(COPY.read_text(encoding="utf-8"))
 def exposed(case: Case) -> None:
     table = placed(case)
     assert table.exposed_total == case["total"]
-    assert award(table.exposed_total) == case["award"]
+    payment = play_transfer(PerSeat(150, 150), Seat.ONE, table.exposed_total)
+    assert (payment.earned if payment else 0) == case["award"]
     assert {open_end.end.value: open_end.value for open_end in table.ends} == case["ends"]
 
 

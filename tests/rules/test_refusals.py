@@ -186,11 +186,11 @@ def reasons_in_play(state: MatchState, seat: Seat, command: cmd.Command) -> set[
     if state.round is None or not isinstance(command, cmd.PlayTile | cmd.DrawTile | cmd.Pass):
         return set()
     here, hand = state.round, state.round.hands[seat.index]
-    values = {End.OPENING: None} if here.layout.is_empty else {end: value for end, value, _ in here.layout.ends}
+    values = {end: value for end, value, _ in here.layout.ends} if here.layout.main_line else {End.OPENING: None}
     breaks_force = here.must_play is not None and getattr(command, "tile", None) != here.must_play
     found = {
-        R.MUST_PLAY_DRAWN_TILE: breaks_force and not here.layout.is_empty,
-        R.MUST_OPEN_WITH_RANKED_TILE: breaks_force and here.layout.is_empty,
+        R.MUST_PLAY_DRAWN_TILE: breaks_force and bool(here.layout.main_line),
+        R.MUST_OPEN_WITH_RANKED_TILE: breaks_force and not here.layout.main_line,
     }
     if isinstance(command, cmd.PlayTile):
         value = values.get(command.end, -1)

@@ -63,7 +63,7 @@ def playing(
     )
     return found(CREATED)._replace(
         version=20,
-        phase=Phase.OPENING if table.is_empty else Phase.PLAYING,
+        phase=Phase.PLAYING if table.main_line else Phase.OPENING,
         round=current,
         waiting_until_ns=None,
         decision=Decision(turn, STARTED_NS, BANK_NS),
