@@ -103,9 +103,12 @@ class MatchState(NamedTuple):
             return None
         return self.waiting_until_ns if self.decision is None else self.decision.deadline_ns
 
-    def has_opened(self, seat: Seat) -> bool:
-        """Whether the entropy that `seat` committed to is known to the service."""
-        return bool(self.commitments[seat.index]) and (self.round is not None or self.ready[seat.index])
+    @property
+    def opened(self) -> PerSeat[bool]:
+        """Whose entropy, of those who committed to some, is known to the service."""
+        is_dealt, ready = self.round is not None, self.ready
+        one, two = self.commitments
+        return PerSeat(bool(one) and (is_dealt or ready.one), bool(two) and (is_dealt or ready.two))
 
     @property
     def current(self) -> Round:

@@ -7,7 +7,7 @@ version. Nothing in `PublicView` is secret; `OwnView` holds what one seat alone 
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from engine import commands as cmd
 from engine.auction import Auction
@@ -16,8 +16,8 @@ from engine.events import MatchAborted, MatchWon, RoundBlocked, RoundDominoed
 from engine.layout import End, Layout
 from engine.legal import LegalAction, LegalCommand, legal_actions
 from engine.scoring import Transfer
-from engine.seats import SEATS, PerSeat, Seat
-from engine.state import Hand, MatchState, OpeningPrivilege, Phase, acting_seat
+from engine.seats import PerSeat, Seat
+from engine.state import Hand, MatchState, OpeningPrivilege, Phase, Round, acting_seat
 from engine.tiles import DOUBLE_SIX, Tile
 
 
@@ -30,6 +30,9 @@ class Audience(Enum):
     SPECTATOR = 4
 
     __hash__ = object.__hash__  # as Seat
+
+
+_SEAT_OF = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO, Audience.SPECTATOR: None}
 
 
 class StopReason(Enum):
@@ -111,6 +114,7 @@ class OwnView(NamedTuple):
 
 def public_view(state: MatchState) -> PublicView:
     """The part of the view that everyone may see."""
+    current = state.round
     return PublicView(
         version=state.version,
         shared_device=state.options.shared_device,
@@ -119,64 +123,39 @@ def public_view(state: MatchState) -> PublicView:
         balances=state.balances,
         banks_ns=state.banks_ns,
         ready=state.ready,
-        hand_sizes=_hand_sizes(state),
+        hand_sizes=PerSeat(0, 0) if current is None else PerSeat(*map(len, current.hands)),
         turn=state.turn,
-        round=_public_round(state),
+        round=None if current is None else _public_round(state, current),
         settlement=state.settlement,
         result=state.result,
-        final_hands=state.round.hands if state.round and state.result else None,
+        final_hands=current.hands if current and state.result else None,
         clock=_clock(state),
-        fair_deal=_fair_deal(state),
+        fair_deal=FairDeal(state.server_commitment, state.commitments, state.opened),
     )
 
 
 def own_view(state: MatchState, audience: Audience) -> OwnView | None:
     """The viewer's own part; None for a spectator. A shared device shows a hand only after Reveal (K7)."""
-    seat = _own_seat(state, audience)
+    seat = acting_seat(state) if audience is Audience.DEVICE else _SEAT_OF[audience]
     if seat is None:
         return None
     actions = legal_actions(state, seat)
     is_shared = state.options.shared_device or audience is Audience.DEVICE
-    if state.round is None or (is_shared and state.revealed is not seat):
+    current = state.round
+    if current is None or (is_shared and state.revealed is not seat):
         return OwnView(seat, (), None, actions)
     ends: dict[Tile, tuple[End, ...]] = {}
     for action in actions:
         if isinstance(action, LegalCommand) and isinstance(play := action.command, cmd.PlayTile):
             ends[play.tile] = (*ends.get(play.tile, ()), play.end)
-    held = state.round.hands[seat.index]
-    hand = tuple([HandTile(tile, ends.get(tile, ())) for tile in held] if ends else map(_RESTING.__getitem__, held))
-    must_play = state.round.must_play if state.turn is seat else None
-    return OwnView(seat, hand, must_play, actions)
+    must_play = current.must_play
+    hand = tuple(map(_RESTING.__getitem__, current.hands[seat.index]))
+    if ends:
+        hand = tuple([HandTile(rest.tile, ends[rest.tile]) if rest.tile in ends else rest for rest in hand])
+    return OwnView(seat, hand, must_play if must_play is not None and state.turn is seat else None, actions)
 
 
-def _own_seat(state: MatchState, audience: Audience) -> Seat | None:
-    match audience:
-        case Audience.SEAT_ONE:
-            return Seat.ONE
-        case Audience.SEAT_TWO:
-            return Seat.TWO
-        case Audience.DEVICE:
-            return acting_seat(state)
-        case Audience.SPECTATOR:
-            return None
-        case _:
-            assert_never(audience)
-
-
-def _fair_deal(state: MatchState) -> FairDeal:
-    return FairDeal(state.server_commitment, state.commitments, PerSeat(*map(state.has_opened, SEATS)))
-
-
-def _hand_sizes(state: MatchState) -> PerSeat[int]:
-    if state.round is None:
-        return PerSeat(0, 0)
-    return PerSeat(*(len(state.round.hands[seat.index]) for seat in SEATS))
-
-
-def _public_round(state: MatchState) -> PublicRound | None:
-    current = state.round
-    if current is None:
-        return None
+def _public_round(state: MatchState, current: Round) -> PublicRound:
     auction, turn = current.auction, current.turn
     return PublicRound(
         number=current.number,

@@ -33,7 +33,7 @@ def _commit(state: MatchState, seat: Seat, commitment: bytes) -> ev.Step | Refus
     """
     if state.ready[seat.index]:
         return Refusal(RefusalReason.ALREADY_READY)
-    if state.has_opened(seat.other):
+    if state.opened[seat.other.index]:
         return Refusal(RefusalReason.WRONG_PHASE)
     return (ev.EntropyCommitted(seat, commitment),)
 

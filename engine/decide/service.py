@@ -70,7 +70,7 @@ def _take_seat(state: MatchState, command: cmd.TakeSeat) -> ServiceRuling:
     if state.display_names[seat.index] is not None:
         return Refusal(RefusalReason.ALREADY_READY)
     seated = ev.PlayerSeated(seat, command.display_name)
-    takes_part = command.commitment and not state.has_opened(seat.other)
+    takes_part = command.commitment and not state.opened[seat.other.index]
     return (seated, ev.EntropyCommitted(seat, command.commitment)) if takes_part else (seated,)
 
 
