@@ -7,7 +7,7 @@ is stored, because the next decision begins then (K3), and the order of the next
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from engine.clock import Verdict
 from engine.commands import Request, Resign
@@ -21,8 +21,6 @@ from engine.state import MatchState
 from engine.tiles import Tile
 
 __all__ = ["NO_FAULTS", "Evidence", "Ruling", "ServiceRuling", "decide", "decide_service"]
-
-Answer: TypeAlias = Step | Refusal
 
 
 class Ruling(NamedTuple):
@@ -57,7 +55,11 @@ def decide(
         return _refused(RefusalReason.WRONG_PHASE, verdict)
     if not is_on_turn(state, request):
         return _refused(RefusalReason.NOT_YOUR_TURN, verdict)
-    answer = _apply(state, request, now_ns, deal)
+    answer = (
+        playing.decide(state, request, now_ns)
+        or bidding.decide(state, request, now_ns)
+        or readiness.decide(state, request, now_ns, deal)
+    )
     if isinstance(answer, Refusal):
         return Ruling((), answer, verdict)
     if isinstance(answer[0], ClockStopped) and not isinstance(request.command, Resign):
@@ -65,14 +67,6 @@ def decide(
         if doubt is not None:
             return _failed(doubt, now_ns, verdict)
     return Ruling(answer, None, verdict)
-
-
-def _apply(state: MatchState, request: Request, now_ns: int, deal: tuple[Tile, ...]) -> Answer:
-    return (
-        playing.decide(state, request, now_ns)
-        or bidding.decide(state, request, now_ns)
-        or readiness.decide(state, request, now_ns, deal)
-    )
 
 
 def _failed(evidence: str, now_ns: int, verdict: Verdict) -> Ruling:

@@ -24,15 +24,16 @@ NO_FAULTS = Evidence()
 
 def verdict(state: MatchState, request: Request, evidence: Evidence) -> Verdict:
     """How the request stands to the running decision, if that is its sender's."""
-    if state.decision is None or state.suspended_at_ns is not None or state.decision.seat is not request.seat:
+    decision = state.decision
+    if decision is None or state.suspended_at_ns is not None or decision.seat is not request.seat:
         return Verdict.NOT_TIMED
-    return state.decision.judge(request.arrival, evidence.tolerances.widest_stamp_ns)
+    return decision.judge(request.arrival, evidence.tolerances.widest_stamp_ns)
 
 
 def is_after_deadline(state: MatchState, arrival: Arrival) -> bool:
     """Whether the running decision had expired when this command came, whoever sent it (K5)."""
-    due = state.due_ns
-    return state.decision is not None and due is not None and arrival.earliest_ns >= due
+    decision = state.decision
+    return decision is not None and state.suspended_at_ns is None and arrival.earliest_ns >= decision.deadline_ns
 
 
 def expiry(state: MatchState, evidence: Evidence, now_ns: int) -> ev.Step:
@@ -80,7 +81,8 @@ def charge_doubt(state: MatchState, arrival: Arrival, evidence: Evidence) -> str
     decision = state.decision
     assert decision is not None
     tolerance = evidence.tolerances.charge_ns
-    if decision.bank_used_ns(arrival.latest_ns) - decision.bank_used_ns(arrival.earliest_ns) > tolerance:
+    is_wide = arrival.latest_ns - arrival.earliest_ns > tolerance  # a bank is used no faster than time passes
+    if is_wide and decision.bank_used_ns(arrival.latest_ns) - decision.bank_used_ns(arrival.earliest_ns) > tolerance:
         return f"a stamp from {arrival.earliest_ns} to {arrival.latest_ns} leaves the bank in doubt"
     for fault in evidence.faults:
         if fault.burned_ns(decision, arrival.earliest_ns) > tolerance:
