@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 from engine import events as ev
@@ -14,7 +13,7 @@ from engine.scoring import STARTING_POINTS, Transfer, moved
 from engine.seats import PerSeat, Seat
 from engine.state import MatchState, OpeningPrivilege, Options, Phase, Round
 
-_ClockEvent: TypeAlias = ev.ClockStarted | ev.ClockStopped | ev.ClocksSuspended | ev.ClocksResumed
+_Auction: TypeAlias = ev.BidMade | ev.BidAccepted | ev.BiddingDeclined
 _AroundTheRounds: TypeAlias = (
     ev.PlayerSeated
     | ev.EntropyCommitted
@@ -23,9 +22,40 @@ _AroundTheRounds: TypeAlias = (
     | ev.HandRevealed
     | ev.MatchCreated
     | ev.ContinueTimedOut
+    | ev.ClocksSuspended
+    | ev.ClocksResumed
 )
 NOBODY_SEATED: PerSeat[str | None] = PerSeat(None, None)
 NOBODY_READY = PerSeat(one=False, two=False)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A state in the making: the fields of `MatchState`, which the events of a step overwrite. Nobody else sees it."""
+
+    version: int
+    options: Options
+    phase: Phase
+    display_names: PerSeat[str | None]
+    balances: PerSeat[int]
+    banks_ns: PerSeat[int]
+    ready: PerSeat[bool]
+    waiting_until_ns: int | None
+    round: Round | None
+    decision: Decision | None
+    handover: Seat | None
+    revealed: Seat | None
+    settlement: ev.RoundDominoed | ev.RoundBlocked | None
+    result: ev.MatchWon | ev.MatchAborted | None
+    suspended_at_ns: int | None
+    server_commitment: bytes
+    commitments: PerSeat[bytes]
+
+    @property
+    def current(self) -> Round:
+        """The round, where there must be one."""
+        assert self.round is not None
+        return self.round
 
 
 def found(event: ev.MatchCreated) -> MatchState:
@@ -49,8 +79,10 @@ def advance(state: MatchState | None, step: ev.Step) -> MatchState:
         created, *rest = step
         assert isinstance(created, ev.MatchCreated)
         state, step = found(created), tuple(rest)
-    state = reduce(evolve, step, state)
-    return state._replace(version=state.version + 1)
+    draft = _Draft(*state)
+    draft.version += 1
+    _evolve(draft, step)
+    return MatchState._make(map(draft.__getattribute__, MatchState._fields))
 
 
 def replay(steps: Iterable[ev.Step]) -> MatchState:
@@ -62,113 +94,105 @@ def replay(steps: Iterable[ev.Step]) -> MatchState:
     return state
 
 
-def evolve(state: MatchState, event: ev.Event) -> MatchState:
-    """The state after one event."""
-    match event:
-        case ev.ClockStopped() | ev.ClockStarted() | ev.ClocksSuspended() | ev.ClocksResumed():
-            return _clock(state, event)
-        case ev.TilePlayed():
-            return _tile_played(state, event)
-        case ev.TileDrawn():
-            return _tile_drawn(state, event)
-        case ev.Passed(seat):
-            current = state.current
-            return state._replace(round=current._replace(turn=seat.other, passes=current.passes + 1))
-        case ev.BidMade(seat, points):
-            return _bid_made(state, StandingBid(seat, points))
-        case ev.BidAccepted():
-            return _bid_accepted(state, event)
-        case ev.BiddingDeclined(seat):
-            return _opener_decided(state, seat.other, OpeningPrivilege.JOCKEY_FREE)
-        case ev.RoundDealt():
-            return _round_dealt(state, event)
-        case ev.RoundDominoed() | ev.RoundBlocked():
-            return _round_settled(state, event)
-        case ev.MatchWon() | ev.MatchAborted():
-            return _over(state, event)
-        case _:
-            return _around_the_rounds(state, event)
+def _evolve(draft: _Draft, step: ev.Step) -> None:
+    for event in step:
+        match event:
+            case ev.ClockStopped(seat, bank_used_ns):
+                draft.decision = None
+                if bank_used_ns:
+                    draft.banks_ns = draft.banks_ns.having(seat, draft.banks_ns[seat.index] - bank_used_ns)
+            case ev.ClockStarted(seat, at_ns):
+                draft.decision = Decision(seat, at_ns, draft.banks_ns[seat.index])
+            case ev.TilePlayed():
+                _tile_played(draft, event)
+            case ev.TileDrawn():
+                _tile_drawn(draft, event)
+            case ev.Passed(seat):
+                current = draft.current
+                draft.round = current._replace(turn=seat.other, passes=current.passes + 1)
+            case ev.BidMade() | ev.BidAccepted() | ev.BiddingDeclined():
+                _auction(draft, event)
+            case ev.RoundDealt():
+                _round_dealt(draft, event)
+            case ev.RoundDominoed() | ev.RoundBlocked():
+                _round_settled(draft, event)
+            case ev.MatchWon() | ev.MatchAborted():
+                _over(draft, event)
+            case _:
+                _around_the_rounds(draft, event)
 
 
-def _around_the_rounds(state: MatchState, event: _AroundTheRounds) -> MatchState:
+def _around_the_rounds(draft: _Draft, event: _AroundTheRounds) -> None:
     match event:
         case ev.PlayerSeated(seat, display_name):
-            return state._replace(display_names=state.display_names.having(seat, display_name))
+            draft.display_names = draft.display_names.having(seat, display_name)
         case ev.EntropyCommitted(seat, commitment):
-            return state._replace(commitments=state.commitments.having(seat, commitment))
+            draft.commitments = draft.commitments.having(seat, commitment)
         case ev.PlayerReady(seat):
-            return state._replace(ready=state.ready.having(seat, value=True))
+            draft.ready = draft.ready.having(seat, value=True)
         case ev.HandoverOpened(seat):
-            return state._replace(handover=seat, revealed=None)
+            draft.handover, draft.revealed = seat, None
         case ev.HandRevealed(seat):
-            return state._replace(handover=None, revealed=seat)
-        case ev.MatchCreated() | ev.ContinueTimedOut():
-            return state
-        case _:
-            assert_never(event)
-
-
-def _clock(state: MatchState, event: _ClockEvent) -> MatchState:
-    match event:
-        case ev.ClockStarted(seat, at_ns):
-            return state._replace(decision=Decision(seat, at_ns, state.banks_ns[seat.index]))
-        case ev.ClockStopped(seat, bank_used_ns):
-            left = state.banks_ns[seat.index] - bank_used_ns
-            return state._replace(decision=None, banks_ns=state.banks_ns.having(seat, left))
+            draft.handover, draft.revealed = None, seat
         case ev.ClocksSuspended(at_ns):
-            return state._replace(suspended_at_ns=at_ns)
+            draft.suspended_at_ns = at_ns
         case ev.ClocksResumed(at_ns):
-            return _clocks_resumed(state, at_ns)
+            _clocks_resumed(draft, at_ns)
+        case ev.MatchCreated() | ev.ContinueTimedOut():
+            pass
         case _:
             assert_never(event)
 
 
-def _tile_played(state: MatchState, event: ev.TilePlayed) -> MatchState:
-    current, seat = state.current, event.seat
-    hand = tuple(tile for tile in current.hands[seat.index] if tile != event.tile)
-    played = current._replace(
-        hands=current.hands.having(seat, hand),
+def _tile_played(draft: _Draft, event: ev.TilePlayed) -> None:
+    current, seat = draft.current, event.seat
+    hand = current.hands[seat.index]
+    at = hand.index(event.tile)
+    draft.phase = Phase.PLAYING
+    draft.round = current._replace(
+        hands=current.hands.having(seat, hand[:at] + hand[at + 1 :]),
         layout=current.layout.place(event.tile, event.end),
         turn=seat.other,
         must_play=None,
         passes=0,
         last_transfer=event.transfer or current.last_transfer,
     )
-    return state._replace(phase=Phase.PLAYING, balances=_paid(state, event.transfer), round=played)
+    _pay(draft, event.transfer)
 
 
-def _tile_drawn(state: MatchState, event: ev.TileDrawn) -> MatchState:
-    current = state.current
+def _tile_drawn(draft: _Draft, event: ev.TileDrawn) -> None:
+    current = draft.current
     hand = tuple(sorted((*current.hands[event.seat.index], event.tile)))
-    drawn = current._replace(
+    draft.round = current._replace(
         hands=current.hands.having(event.seat, hand),
         boneyard=current.boneyard[1:],
         must_play=event.tile if event.playable else None,
     )
-    return state._replace(round=drawn)
 
 
-def _bid_made(state: MatchState, bid: StandingBid) -> MatchState:
-    current = state.current
-    assert current.auction is not None
-    auction = Auction(current.auction.jockey, bid)
-    return state._replace(round=current._replace(auction=auction, turn=bid.bidder.other))
+def _auction(draft: _Draft, event: _Auction) -> None:
+    current = draft.current
+    match event:
+        case ev.BidMade(seat, points):
+            assert current.auction is not None
+            auction = Auction(current.auction.jockey, StandingBid(seat, points))
+            draft.round = current._replace(auction=auction, turn=seat.other)
+        case ev.BidAccepted(bidder, _, _, payment):
+            draft.phase = Phase.OPENING
+            opening = OpeningPrivilege.BOUGHT
+            draft.round = current._replace(auction=None, turn=bidder, opening=opening, last_transfer=payment)
+            _pay(draft, payment)
+        case ev.BiddingDeclined(seat):
+            draft.phase = Phase.OPENING
+            draft.round = current._replace(auction=None, turn=seat.other, opening=OpeningPrivilege.JOCKEY_FREE)
+        case _:
+            assert_never(event)
 
 
-def _bid_accepted(state: MatchState, event: ev.BidAccepted) -> MatchState:
-    opened = _opener_decided(state, event.bidder, OpeningPrivilege.BOUGHT)
-    paid = opened.current._replace(last_transfer=event.transfer)
-    return opened._replace(balances=_paid(state, event.transfer), round=paid)
-
-
-def _opener_decided(state: MatchState, opener: Seat, opening: OpeningPrivilege) -> MatchState:
-    decided = state.current._replace(auction=None, turn=opener, opening=opening)
-    return state._replace(phase=Phase.OPENING, round=decided)
-
-
-def _round_dealt(state: MatchState, event: ev.RoundDealt) -> MatchState:
+def _round_dealt(draft: _Draft, event: ev.RoundDealt) -> None:
     is_auction = event.jockey is not None
-    dealt = Round(
+    draft.phase = Phase.BIDDING if is_auction else Phase.OPENING
+    draft.round = Round(
         number=event.number,
         opening=OpeningPrivilege.AUCTION if is_auction else OpeningPrivilege.RANKED,
         hands=event.hands,
@@ -177,54 +201,41 @@ def _round_dealt(state: MatchState, event: ev.RoundDealt) -> MatchState:
         auction=None if event.jockey is None else Auction(event.jockey),
         must_play=event.must_open,
     )
-    return state._replace(
-        phase=Phase.BIDDING if is_auction else Phase.OPENING,
-        round=dealt,
-        ready=NOBODY_READY,
-        waiting_until_ns=None,
-        settlement=None,
-    )
+    draft.ready = NOBODY_READY
+    draft.waiting_until_ns = None
+    draft.settlement = None
 
 
-def _round_settled(state: MatchState, event: ev.RoundDominoed | ev.RoundBlocked) -> MatchState:
+def _round_settled(draft: _Draft, event: ev.RoundDominoed | ev.RoundBlocked) -> None:
     payment = event.transfer if isinstance(event, ev.RoundBlocked) else None
-    current = state.current
-    return state._replace(
-        phase=Phase.SETTLED,
-        balances=_paid(state, payment),
-        round=current._replace(turn=None, last_transfer=payment or current.last_transfer),
-        revealed=None,
-        settlement=event,
-        waiting_until_ns=event.at_ns + state.options.continue_timeout_ns,
-    )
+    current = draft.current
+    draft.phase = Phase.SETTLED
+    draft.round = current._replace(turn=None, last_transfer=payment or current.last_transfer)
+    draft.revealed = None
+    draft.settlement = event
+    draft.waiting_until_ns = event.at_ns + draft.options.continue_timeout_ns
+    _pay(draft, payment)
 
 
-def _over(state: MatchState, event: ev.MatchWon | ev.MatchAborted) -> MatchState:
-    return state._replace(
-        phase=Phase.OVER,
-        decision=None,
-        handover=None,
-        revealed=None,
-        waiting_until_ns=None,
-        suspended_at_ns=None,
-        result=event,
-    )
+def _over(draft: _Draft, event: ev.MatchWon | ev.MatchAborted) -> None:
+    draft.phase = Phase.OVER
+    draft.decision = draft.handover = draft.revealed = draft.waiting_until_ns = draft.suspended_at_ns = None
+    draft.result = event
 
 
-def _clocks_resumed(state: MatchState, at_ns: int) -> MatchState:
-    assert state.suspended_at_ns is not None
-    standstill = state.suspended_at_ns, at_ns
-    stood_ns = at_ns - state.suspended_at_ns
-    decision, waiting = state.decision, state.waiting_until_ns
+def _clocks_resumed(draft: _Draft, at_ns: int) -> None:
+    assert draft.suspended_at_ns is not None
+    standstill = draft.suspended_at_ns, at_ns
+    stood_ns = at_ns - draft.suspended_at_ns
+    draft.suspended_at_ns = None
+    decision = draft.decision
     if decision is not None:
         started_at_ns = decision.started_at_ns + stood_ns
-        decision = replace(decision, started_at_ns=started_at_ns, standstills=(*decision.standstills, standstill))
-    return state._replace(
-        suspended_at_ns=None,
-        decision=decision,
-        waiting_until_ns=None if waiting is None else waiting + stood_ns,
-    )
+        draft.decision = replace(decision, started_at_ns=started_at_ns, standstills=(*decision.standstills, standstill))
+    if draft.waiting_until_ns is not None:
+        draft.waiting_until_ns += stood_ns
 
 
-def _paid(state: MatchState, payment: Transfer | None) -> PerSeat[int]:
-    return state.balances if payment is None else moved(state.balances, payment)
+def _pay(draft: _Draft, payment: Transfer | None) -> None:
+    if payment is not None:
+        draft.balances = moved(draft.balances, payment)
