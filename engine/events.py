@@ -2,13 +2,16 @@
 
 The log of a match is a sequence of steps; a step is the tuple of events of one version. Fields marked secret never
 leave the server while the match is live.
+
+Events that serve as keys in every turn are named tuples, which are made, compared and hashed in C. No two of these have
+the same number of fields: else different events could be equal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine.layout import End
 from engine.scoring import Transfer
@@ -109,8 +112,7 @@ class ClockStarted:
     at_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClockStopped:
+class ClockStopped(NamedTuple):
     """The decision of `seat` ended and took this from the bank."""
 
     seat: Seat
@@ -142,8 +144,7 @@ class BidAccepted:
     transfer: Transfer
 
 
-@dataclass(frozen=True, slots=True)
-class TilePlayed:
+class TilePlayed(NamedTuple):
     """A tile was joined at `end`; `exposed_total` is the total afterwards."""
 
     seat: Seat

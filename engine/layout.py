@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from engine.tiles import DOUBLE_SIX, Tile
+from engine.tiles import DOUBLE_SIX, HIGHEST_PIP, Tile
 
 
 class End(Enum):
@@ -59,6 +59,8 @@ def _outermost(end: End, placed: PlacedTile) -> OpenEnd:
 
 _OUTERMOST = {(end, placed): _outermost(end, placed) for end in End for placed in _UNPLACED}
 """What every tile makes of the arm that it ends."""
+_UNUSED = {(end, value): OpenEnd(end, value, 0) for end in End for value in range(HIGHEST_PIP + 1)}
+"""Side arms without a tile (ends.unused-branch)."""
 
 
 class Layout(NamedTuple):
@@ -125,23 +127,20 @@ class Layout(NamedTuple):
 
 def _laid(line: Arm, spinner_index: int | None, north: Arm, south: Arm) -> Layout:
     """These tiles with what follows from them."""
-    ends = _main_ends(line)
+    west, east = line[0], line[-1]
+    ends: tuple[OpenEnd, ...]
+    if len(line) == 1:
+        # C4, C6: a lone tile has two ends that count one half each, so a lone double counts both halves once.
+        ends = OpenEnd(End.WEST, west.first, west.first), OpenEnd(End.EAST, east.second, east.second)
+    else:
+        ends = _OUTERMOST[End.WEST, west], _OUTERMOST[End.EAST, east]
     if spinner_index is not None and 0 < spinner_index < len(line) - 1:  # connect.sides-after-mains, C2, C3
         value = line[spinner_index].first
-        ends += (_side_end(End.NORTH, north, value), _side_end(End.SOUTH, south, value))
+        ends += (
+            _OUTERMOST[End.NORTH, north[-1]] if north else _UNUSED[End.NORTH, value],
+            _OUTERMOST[End.SOUTH, south[-1]] if south else _UNUSED[End.SOUTH, value],
+        )
     exposed_total = 0
     for open_end in ends:
         exposed_total += open_end.counts
     return Layout(line, spinner_index, north, south, ends, exposed_total)
-
-
-def _main_ends(line: Arm) -> tuple[OpenEnd, ...]:
-    west, east = line[0], line[-1]
-    if len(line) == 1:
-        # C4, C6: a lone tile has two ends that count one half each, so a lone double counts both halves once.
-        return OpenEnd(End.WEST, west.first, west.first), OpenEnd(End.EAST, east.second, east.second)
-    return _OUTERMOST[End.WEST, west], _OUTERMOST[End.EAST, east]
-
-
-def _side_end(end: End, arm: Arm, spinner_value: int) -> OpenEnd:
-    return _OUTERMOST[end, arm[-1]] if arm else OpenEnd(end, spinner_value, 0)  # ends.unused-branch

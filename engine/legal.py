@@ -61,8 +61,8 @@ def legal_actions(state: MatchState, seat: Seat) -> tuple[LegalAction, ...]:
         return ()
     if state.waiting_until_ns is not None:
         return _ready_actions(state, seat)
-    current = state.current
-    if current.turn is not seat:
+    current = state.round
+    if current is None or current.turn is not seat:
         return ()
     if state.handover is not None:
         return (_REVEAL,)

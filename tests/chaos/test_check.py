@@ -112,7 +112,7 @@ def charge_the_bank_otherwise(_: History, stored: Stored) -> Stored:
 
 def _charged(event: ev.Event) -> ev.Event:
     if isinstance(event, ev.ClockStopped) and event.bank_used_ns == 0:
-        return replace(event, bank_used_ns=1)
+        return event._replace(bank_used_ns=1)
     return event
 
 
