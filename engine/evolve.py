@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TypeAlias, assert_never
 
 from engine import events as ev
@@ -58,6 +59,9 @@ class _Draft:
         return self.round
 
 
+_values = attrgetter(*MatchState._fields)
+
+
 def found(event: ev.MatchCreated) -> MatchState:
     """The state before version 1: nobody seated, 150 points and a full bank each (points.start, clock.bank)."""
     return MatchState(
@@ -82,7 +86,7 @@ def advance(state: MatchState | None, step: ev.Step) -> MatchState:
     draft = _Draft(*state)
     draft.version += 1
     _evolve(draft, step)
-    return MatchState._make(map(draft.__getattribute__, MatchState._fields))
+    return MatchState._make(_values(draft))
 
 
 def replay(steps: Iterable[ev.Step]) -> MatchState:

@@ -20,7 +20,7 @@ BACKENDS = "service.backends"
 WIRINGS = ("service.wiring", "service.tools", BACKENDS)
 MAIN = "service.__main__"
 
-PURE = frozenset(("__future__", "collections", "dataclasses", "enum", "functools", "itertools", "typing"))
+PURE = frozenset(("__future__", "collections", "dataclasses", "enum", "functools", "itertools", "operator", "typing"))
 CORE = (sys.stdlib_module_names - {"sqlite3"}) | {"engine", "prometheus_client", "service", "structlog"}
 SETTINGS = CORE | {"pydantic", "pydantic_settings"}
 WIRE = ("grpc", "grpc_health", "grpc_reflection", "grpc_status", "google", "spectacularbid.v1", "spectacularbid.admin")
