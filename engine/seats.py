@@ -37,4 +37,4 @@ class PerSeat(NamedTuple, Generic[T]):
 
     def having(self, seat: Seat, value: T) -> PerSeat[T]:
         """The same pair with another value for `seat`."""
-        return PerSeat(value, self.two) if seat is Seat.ONE else PerSeat(self.one, value)
+        return PerSeat(self.one, value) if seat.index else PerSeat(value, self.two)

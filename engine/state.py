@@ -30,6 +30,9 @@ class Phase(Enum):
     __hash__ = object.__hash__  # as Seat
 
 
+_OVER = Phase.OVER  # as in engine.layout
+
+
 class OpeningPrivilege(Enum):
     """How a round's opening is decided."""
 
@@ -94,7 +97,7 @@ class MatchState(NamedTuple):
     @property
     def turn(self) -> Seat | None:
         """Whose decision is pending, also behind a handover; None between rounds."""
-        return None if self.round is None or self.phase is Phase.OVER else self.round.turn
+        return None if self.round is None or self.phase is _OVER else self.round.turn
 
     @property
     def due_ns(self) -> int | None:

@@ -32,6 +32,7 @@ class Audience(Enum):
     __hash__ = object.__hash__  # as Seat
 
 
+_DEVICE = Audience.DEVICE  # as in engine.layout
 _SEAT_OF = {Audience.SEAT_ONE: Seat.ONE, Audience.SEAT_TWO: Seat.TWO, Audience.SPECTATOR: None}
 
 
@@ -136,11 +137,11 @@ def public_view(state: MatchState) -> PublicView:
 
 def own_view(state: MatchState, audience: Audience) -> OwnView | None:
     """The viewer's own part; None for a spectator. A shared device shows a hand only after Reveal (K7)."""
-    seat = acting_seat(state) if audience is Audience.DEVICE else _SEAT_OF[audience]
+    seat = acting_seat(state) if audience is _DEVICE else _SEAT_OF[audience]
     if seat is None:
         return None
     actions = legal_actions(state, seat)
-    is_shared = state.options.shared_device or audience is Audience.DEVICE
+    is_shared = state.options.shared_device or audience is _DEVICE
     current = state.round
     if current is None or (is_shared and state.revealed is not seat):
         return OwnView(seat, (), None, actions)
