@@ -15,7 +15,7 @@ from engine.seats import PerSeat, Seat
 from engine.state import MatchState, OpeningPrivilege, Options, Phase, Round
 
 _Auction: TypeAlias = ev.BidMade | ev.BidAccepted | ev.BiddingDeclined
-_AroundTheRounds: TypeAlias = (
+_Gathering: TypeAlias = (
     ev.PlayerSeated
     | ev.EntropyCommitted
     | ev.PlayerReady
@@ -23,6 +23,16 @@ _AroundTheRounds: TypeAlias = (
     | ev.HandRevealed
     | ev.MatchCreated
     | ev.ContinueTimedOut
+)
+_Seldom: TypeAlias = (
+    _Auction
+    | _Gathering
+    | ev.Passed
+    | ev.RoundDealt
+    | ev.RoundDominoed
+    | ev.RoundBlocked
+    | ev.MatchWon
+    | ev.MatchAborted
     | ev.ClocksSuspended
     | ev.ClocksResumed
 )
@@ -100,33 +110,44 @@ def replay(steps: Iterable[ev.Step]) -> MatchState:
 
 def _evolve(draft: _Draft, step: ev.Step) -> None:
     for event in step:
-        match event:
-            case ev.ClockStopped(seat, bank_used_ns):
-                draft.decision = None
-                if bank_used_ns:
-                    draft.banks_ns = draft.banks_ns.having(seat, draft.banks_ns[seat.index] - bank_used_ns)
-            case ev.ClockStarted(seat, at_ns):
-                draft.decision = Decision(seat, at_ns, draft.banks_ns[seat.index])
-            case ev.TilePlayed():
-                _tile_played(draft, event)
-            case ev.TileDrawn():
-                _tile_drawn(draft, event)
-            case ev.Passed(seat):
-                current = draft.current
-                draft.round = current._replace(turn=seat.other, passes=current.passes + 1)
-            case ev.BidMade() | ev.BidAccepted() | ev.BiddingDeclined():
-                _auction(draft, event)
-            case ev.RoundDealt():
-                _round_dealt(draft, event)
-            case ev.RoundDominoed() | ev.RoundBlocked():
-                _round_settled(draft, event)
-            case ev.MatchWon() | ev.MatchAborted():
-                _over(draft, event)
-            case _:
-                _around_the_rounds(draft, event)
+        # The events of every turn first and by isinstance, which takes a third of the time of a class pattern.
+        if isinstance(event, ev.ClockStopped):
+            seat, bank_used_ns = event
+            draft.decision = None
+            if bank_used_ns:
+                draft.banks_ns = draft.banks_ns.having(seat, draft.banks_ns[seat.index] - bank_used_ns)
+        elif isinstance(event, ev.TilePlayed):
+            _tile_played(draft, event)
+        elif isinstance(event, ev.ClockStarted):
+            draft.decision = Decision(event.seat, event.at_ns, draft.banks_ns[event.seat.index])
+        elif isinstance(event, ev.TileDrawn):
+            _tile_drawn(draft, event)
+        else:
+            _seldom(draft, event)
 
 
-def _around_the_rounds(draft: _Draft, event: _AroundTheRounds) -> None:
+def _seldom(draft: _Draft, event: _Seldom) -> None:
+    match event:
+        case ev.Passed(seat):
+            current = draft.current
+            draft.round = current._replace(turn=seat.other, passes=current.passes + 1)
+        case ev.BidMade() | ev.BidAccepted() | ev.BiddingDeclined():
+            _auction(draft, event)
+        case ev.RoundDealt():
+            _round_dealt(draft, event)
+        case ev.RoundDominoed() | ev.RoundBlocked():
+            _round_settled(draft, event)
+        case ev.MatchWon() | ev.MatchAborted():
+            _over(draft, event)
+        case ev.ClocksSuspended(at_ns):
+            draft.suspended_at_ns = at_ns
+        case ev.ClocksResumed(at_ns):
+            _clocks_resumed(draft, at_ns)
+        case _:
+            _gathering(draft, event)
+
+
+def _gathering(draft: _Draft, event: _Gathering) -> None:
     match event:
         case ev.PlayerSeated(seat, display_name):
             draft.display_names = draft.display_names.having(seat, display_name)
@@ -138,10 +159,6 @@ def _around_the_rounds(draft: _Draft, event: _AroundTheRounds) -> None:
             draft.handover, draft.revealed = seat, None
         case ev.HandRevealed(seat):
             draft.handover, draft.revealed = None, seat
-        case ev.ClocksSuspended(at_ns):
-            draft.suspended_at_ns = at_ns
-        case ev.ClocksResumed(at_ns):
-            _clocks_resumed(draft, at_ns)
         case ev.MatchCreated() | ev.ContinueTimedOut():
             pass
         case _:

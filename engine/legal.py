@@ -39,11 +39,12 @@ _DECLINE, _DRAW, _PASS = LegalCommand(cmd.DeclineBidding()), LegalCommand(cmd.Dr
 _PLAYS = {(tile, end): cmd.PlayTile(tile, end) for tile in DOUBLE_SIX for end in End}
 
 
-def playable_ends(layout: Layout, tile: Tile) -> tuple[End, ...]:
-    """The ends where `tile` may be joined (connect.match); mirror images count as two (C7)."""
-    if not layout.main_line:
-        return (End.OPENING,)
-    return tuple([open_end.end for open_end in layout.ends if open_end.value in tile])
+def fits(layout: Layout, tile: Tile, end: End) -> bool:
+    """Whether `tile` may be joined at `end` (connect.match); mirror images count as two (C7)."""
+    for open_end in layout.ends:
+        if open_end.end is end:
+            return open_end.value in tile
+    return end is End.OPENING and not layout.main_line
 
 
 def can_play(layout: Layout, hand: Hand) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine import commands as cmd
 from engine import events as ev
 from engine.decide import timing
-from engine.legal import can_play, playable_ends
+from engine.legal import can_play, fits
 from engine.refusals import Refusal, RefusalReason
 from engine.scoring import block_transfer, block_winner, exhausts, play_transfer
 from engine.state import MatchState, Phase, Round
@@ -15,18 +15,17 @@ PASSES_THAT_BLOCK = 2
 
 def decide(state: MatchState, request: cmd.Request, now_ns: int) -> ev.Step | Refusal | None:
     """The answer to a command of play, None for any other."""
-    match request.command:
-        case cmd.PlayTile() as play:
-            current = state.current
-            return _play_refusal(state, current, request, play) or _play(state, current, request, play, now_ns)
-        case cmd.DrawTile():
-            current = state.current
-            return _draw_refusal(state, current, request) or _draw(current, request)
-        case cmd.Pass():
-            current = state.current
-            return _pass_refusal(state, current, request) or _pass(state, current, request, now_ns)
-        case _:
-            return None
+    command = request.command
+    if isinstance(command, cmd.PlayTile):
+        current = state.current
+        return _play_refusal(state, current, request, command) or _play(state, current, request, command, now_ns)
+    if isinstance(command, cmd.DrawTile):
+        current = state.current
+        return _draw_refusal(state, current, request) or _draw(current, request)
+    if isinstance(command, cmd.Pass):
+        current = state.current
+        return _pass_refusal(state, current, request) or _pass(state, current, request, now_ns)
+    return None
 
 
 def _play_refusal(state: MatchState, current: Round, request: cmd.Request, play: cmd.PlayTile) -> Refusal | None:
@@ -34,7 +33,7 @@ def _play_refusal(state: MatchState, current: Round, request: cmd.Request, play:
         return Refusal(RefusalReason.TILE_NOT_IN_HAND)
     if current.must_play not in (None, play.tile):
         return Refusal(_must_play_reason(state))
-    if play.end in playable_ends(current.layout, play.tile):
+    if fits(current.layout, play.tile, play.end):
         return None
     if current.layout.open_end(play.end) is None:
         return Refusal(RefusalReason.END_NOT_AVAILABLE)

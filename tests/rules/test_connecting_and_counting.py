@@ -8,7 +8,7 @@ from engine import commands as cmd
 from engine import events as ev
 from engine.evolve import advance
 from engine.layout import End, Layout, OpenEnd
-from engine.legal import legal_actions, playable_ends
+from engine.legal import fits, legal_actions
 from engine.refusals import RefusalReason
 from engine.scoring import Transfer, play_transfer
 from engine.seats import PerSeat
@@ -56,6 +56,11 @@ def test_only_exposed_ends_count_after_each_play(texts: str, totals: list[int]) 
         assert event.transfer == (Transfer(TWO, earned, earned) if earned else None)
         state = laid(state, command)
     assert state.current.layout.exposed_total == totals[-1]
+
+
+def playable_ends(table: Layout, held: Tile) -> tuple[End, ...]:
+    """Where the tile may be joined, in the order of the ends."""
+    return tuple(end for end in End if fits(table, held, end))
 
 
 def event_of_play(state: MatchState, command: cmd.PlayTile) -> ev.TilePlayed:
