@@ -147,8 +147,9 @@ def own_view(state: MatchState, audience: Audience) -> OwnView | None:
         return OwnView(seat, (), None, actions)
     ends: dict[Tile, tuple[End, ...]] = {}
     for action in actions:
-        if isinstance(action, LegalCommand) and isinstance(play := action.command, cmd.PlayTile):
-            ends[play.tile] = (*ends.get(play.tile, ()), play.end)
+        if isinstance(action, LegalCommand) and isinstance(action.command, cmd.PlayTile):
+            tile, end = action.command
+            ends[tile] = (*ends[tile], end) if tile in ends else (end,)
     must_play = current.must_play
     hand = tuple(map(_RESTING.__getitem__, current.hands[seat.index]))
     if ends:
