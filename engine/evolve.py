@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 from engine import events as ev
 from engine.auction import Auction, StandingBid
 from engine.clock import BANK_NS, Decision
-from engine.scoring import STARTING_POINTS, Transfer, moved
+from engine.scoring import STARTING_POINTS, moved
 from engine.seats import PerSeat, Seat
 from engine.state import MatchState, OpeningPrivilege, Options, Phase, Round
 
@@ -178,7 +178,8 @@ def _tile_played(draft: _Draft, event: ev.TilePlayed) -> None:
         passes=0,
         last_transfer=event.transfer or current.last_transfer,
     )
-    _pay(draft, event.transfer)
+    if event.transfer is not None:
+        draft.balances = moved(draft.balances, event.transfer)
 
 
 def _tile_drawn(draft: _Draft, event: ev.TileDrawn) -> None:
@@ -202,7 +203,7 @@ def _auction(draft: _Draft, event: _Auction) -> None:
             draft.phase = Phase.OPENING
             opening = OpeningPrivilege.BOUGHT
             draft.round = current._replace(auction=None, turn=bidder, opening=opening, last_transfer=payment)
-            _pay(draft, payment)
+            draft.balances = moved(draft.balances, payment)
         case ev.BiddingDeclined(seat):
             draft.phase = Phase.OPENING
             draft.round = current._replace(auction=None, turn=seat.other, opening=OpeningPrivilege.JOCKEY_FREE)
@@ -235,7 +236,8 @@ def _round_settled(draft: _Draft, event: ev.RoundDominoed | ev.RoundBlocked) -> 
     draft.revealed = None
     draft.settlement = event
     draft.waiting_until_ns = event.at_ns + draft.options.continue_timeout_ns
-    _pay(draft, payment)
+    if payment is not None:
+        draft.balances = moved(draft.balances, payment)
 
 
 def _over(draft: _Draft, event: ev.MatchWon | ev.MatchAborted) -> None:
@@ -255,8 +257,3 @@ def _clocks_resumed(draft: _Draft, at_ns: int) -> None:
         draft.decision = replace(decision, started_at_ns=started_at_ns, standstills=(*decision.standstills, standstill))
     if draft.waiting_until_ns is not None:
         draft.waiting_until_ns += stood_ns
-
-
-def _pay(draft: _Draft, payment: Transfer | None) -> None:
-    if payment is not None:
-        draft.balances = moved(draft.balances, payment)

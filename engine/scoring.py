@@ -62,6 +62,6 @@ def moved(balances: PerSeat[int], payment: Transfer) -> PerSeat[int]:
     return PerSeat(balances.one + gained_by_one, balances.two - gained_by_one)
 
 
-def exhausts(balances: PerSeat[int], payment: Transfer | None) -> bool:
+def exhausts(balances: PerSeat[int], payment: Transfer) -> bool:
     """Whether the payment leaves its payer with nothing (points.zero-loses)."""
-    return payment is not None and payment.paid == balances[payment.payer.index]
+    return payment.paid == balances[payment.payer.index]

@@ -52,7 +52,8 @@ def _play(state: MatchState, current: Round, request: cmd.Request, play: cmd.Pla
     payment = play_transfer(state.balances, seat, total)
     stopped = timing.charge(state, request.arrival)
     played = ev.TilePlayed(seat, play.tile, play.end, total, payment)
-    if exhausts(state.balances, payment):  # points.zero-loses: before the domino is considered (P3, P4)
+    # points.zero-loses: before the domino is considered (P3, P4)
+    if payment is not None and exhausts(state.balances, payment):
         return stopped, played, ev.MatchWon(seat, ev.WinReason.BALANCE, now_ns)
     if len(current.hands[seat.index]) == 1:  # domino.last-tile, domino.no-hand-award
         return stopped, played, ev.RoundDominoed(seat, now_ns)
@@ -96,6 +97,6 @@ def _block(state: MatchState, current: Round, now_ns: int) -> ev.Step:
     winner = block_winner(current.hands)
     payment = block_transfer(state.balances, current.hands)
     blocked = ev.RoundBlocked(current.hands, winner, payment, now_ns)
-    if winner is not None and exhausts(state.balances, payment):  # points.zero-loses
-        return blocked, ev.MatchWon(winner, ev.WinReason.BALANCE, now_ns)
+    if payment is not None and exhausts(state.balances, payment):  # points.zero-loses
+        return blocked, ev.MatchWon(payment.payer.other, ev.WinReason.BALANCE, now_ns)
     return (blocked,)
