@@ -25,6 +25,8 @@ class FaultCause(Enum):
     OUTAGE = "outage"
     COMMITS_LOST = "commits lost"
 
+    __hash__ = object.__hash__  # as Seat
+
 
 _BURNING = frozenset({FaultCause.OUTAGE, FaultCause.CLOCK_FAULT, FaultCause.PUBLISH_STALL, FaultCause.COMMITS_LOST})
 """While these last a player cannot move or cannot see that it is time to, or again."""
@@ -74,7 +76,8 @@ class Fault(NamedTuple):
 
         What it took from the delay counts too: without it everything after would have come earlier.
         """
-        return min(self._lost_ns(decision, until_ns), decision.bank_used_ns(until_ns))
+        used_ns = decision.bank_used_ns(until_ns)
+        return min(used_ns, self._lost_ns(decision, until_ns)) if used_ns else 0
 
     def _lost_ns(self, decision: Decision, until_ns: int) -> int:
         """How much of the decision's time the player could not use by then; all since a command that was lost."""
