@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from functools import partial
+from itertools import chain, count
 
 from engine.tiles import DOUBLE_SIX, Tile
 
@@ -19,7 +20,7 @@ _TAG = b"spectacular-bid/deal/v1/"
 
 def enc(*parts: bytes) -> bytes:
     """The parts one after another, each behind its length in four bytes, big end first."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def digest(tag: bytes, *parts: bytes) -> bytes:
@@ -62,21 +63,17 @@ def round_key(secret: bytes, transcript_digest: bytes, round_number: int) -> byt
 def order(key: bytes) -> tuple[Tile, ...]:
     """All 28 tiles: Fisher-Yates from the last place down, over the canonical order, without bias."""
     tiles = list(DOUBLE_SIX)
-    chance = _bytes(key)
+    chance = chain.from_iterable(map(partial(_block, key), count()))
     for last in range(len(tiles) - 1, 0, -1):
-        chosen = _below(last + 1, chance)
+        bound = last + 1
+        limit = 256 - 256 % bound  # bytes that would favour the small numbers are passed over
+        while (byte := next(chance)) >= limit:
+            pass
+        chosen = byte % bound
         tiles[last], tiles[chosen] = tiles[chosen], tiles[last]
     return tuple(tiles)
 
 
-def _bytes(key: bytes) -> Iterator[int]:
-    counter = 0
-    while True:
-        yield from hmac.digest(key, enc(_TAG + b"block", counter.to_bytes(8, "big")), "sha256")
-        counter += 1
-
-
-def _below(bound: int, chance: Iterator[int]) -> int:
-    """A uniform number below `bound`: bytes that would favour the small ones are passed over."""
-    limit = 256 - 256 % bound
-    return next(byte for byte in chance if byte < limit) % bound
+def _block(key: bytes, number: int) -> bytes:
+    """The random bytes of the round with this key, 32 at a time."""
+    return hmac.digest(key, enc(_TAG + b"block", number.to_bytes(8, "big")), "sha256")
