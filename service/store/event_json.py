@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from engine import events
 from engine.clock import Arrival, Decision, Verdict
-from engine.events import AbortReason, Event, Step, WinReason
+from engine.events import AbortReason, Step, WinReason
 from engine.faults import FaultCause
 from engine.layout import End
 from engine.refusals import Refusal, RefusalReason
@@ -213,9 +213,7 @@ FORMS: Final[tuple[Form[Any], ...]] = (
     Form(events.ClocksSuspended, "suspended", at_ns=_AT),
     Form(events.ClocksResumed, "resumed", at_ns=_AT),
 )
-EVENT: Final[Kind[Event]] = one_of(*FORMS)
-
-_STEP: Final = listed(EVENT)
+_STEP: Final[Kind[Step]] = listed(one_of(*FORMS))
 _REFUSAL: Final = Form(Refusal, reason=Field("reason", REASON), figures=Field("figures", listed(FIGURE)))
 _RECEIPT: Final = Form(
     Receipt,
@@ -255,9 +253,8 @@ def cause_of(text: str) -> FaultCause:
     return read(text, CAUSE.decode)
 
 
-def audience_text(audience: Audience) -> str:
-    """An audience by its name, for a column of its own."""
-    return _AUDIENCES[audience]
+audience_text: Final = _AUDIENCES.__getitem__
+"""An audience by its name, for a column of its own."""
 
 
 def audience_of(text: str) -> Audience:
@@ -290,9 +287,8 @@ def refusal_of(text: str) -> Refusal:
     return read_text(text, _REFUSAL.decode)
 
 
-def receipt_text(receipt: Receipt) -> str:
-    """How a command stood to the clock."""
-    return _RECEIPT.encode(receipt)
+receipt_text: Final = _RECEIPT.encode
+"""How a command stood to the clock."""
 
 
 def receipt_of(text: str) -> Receipt:

@@ -7,7 +7,7 @@ key that is not known is passed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from enum import Enum
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
@@ -56,40 +56,35 @@ class Form(Generic[T]):
         self.made = made
         self.tag = tag
         self.fields: Final[Mapping[str, Field]] = fields
-        self._start: Final = "{" if tag is None else f'{{"{TAG}":"{tag}"'
-        self._rows: Final = tuple(
-            (name, key, f'"{key}":', *kind, default) for name, (key, kind, default) in fields.items()
-        )
+        self._start: Final = "" if tag is None else f',"{TAG}":"{tag}"'
+        self._writes: Final = tuple((name, f',"{key}":', kind.encode) for name, (key, kind, _) in fields.items())
+        self._reads: Final = tuple((name, key, kind.decode, default) for name, (key, kind, default) in fields.items())
 
     @property
     def kind(self) -> Kind[T]:
         """This form as the kind of a field."""
         return Kind(self.encode, self.decode)
 
+    def apart(self, keys: Container[str]) -> tuple[Form[T], Form[T]]:
+        """A form that writes all but these keys, and one that writes them alone."""
+        shown = {name: field for name, field in self.fields.items() if field.key not in keys}
+        hidden = {name: field for name, field in self.fields.items() if field.key in keys}
+        return Form(self.made, self.tag, **shown), Form(self.made, **hidden)
+
     def encode(self, value: T) -> str:
         """The JSON object of `value`."""
-        return _object(self._start, self._texts(value))
-
-    def encode_apart(self, value: T, hidden: Container[str]) -> tuple[str, str]:
-        """The JSON object of `value` without these keys, and one of them alone."""
-        texts = list(zip([key for _, key, *_ in self._rows], self._texts(value), strict=True))
-        shown = [text for key, text in texts if key not in hidden]
-        return _object(self._start, shown), _object("{", [text for key, text in texts if key in hidden])
-
-    def _texts(self, value: T) -> list[str]:
-        """Each field with its key; empty for one that is None."""
-        texts = []
-        for name, _, start, encode, _, _ in self._rows:
-            part = getattr(value, name)
-            texts.append("" if part is None else start + encode(part))
-        return texts
+        text = self._start
+        for name, start, encode in self._writes:
+            if (part := getattr(value, name)) is not None:
+                text += start + encode(part)
+        return "{" + text[1:] + "}"  # without the first comma
 
     def decode(self, raw: Json) -> T:
         """The value of a JSON object."""
         if type(raw) is not dict:
             raise TypeError("not an object")
         parts = {}
-        for name, key, _, _, decode, default in self._rows:
+        for name, key, decode, default in self._reads:
             if key in raw:
                 parts[name] = decode(raw[key])
             elif default is _Required.REQUIRED:
@@ -97,12 +92,6 @@ class Form(Generic[T]):
             else:
                 parts[name] = default
         return self.made(**parts)
-
-
-def _object(start: str, texts: Iterable[str]) -> str:
-    """A JSON object of those fields that are there; `start` is its brace and maybe a first field."""
-    fields = ",".join([text for text in texts if text])
-    return start + ("," if fields and start != "{" else "") + fields + "}"
 
 
 def exactly(made: type[J], encode: Callable[[J], str]) -> Kind[J]:
@@ -149,7 +138,7 @@ def one_of(*forms: Form[Any]) -> Kind[Any]:  # the forms have different types
 
 
 NUMBER: Final = exactly(int, str)
-FLAG: Final = exactly(bool, lambda flag: "true" if flag else "false")
+FLAG: Final = exactly(bool, {True: "true", False: "false"}.__getitem__)
 TEXT: Final = exactly(str, encode_basestring_ascii)
 
 

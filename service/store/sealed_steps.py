@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from typing import Any, Final
 
 from engine.events import Event, Step
-from service.store.event_json import EVENT, FORMS, step_of, step_of_raw
+from service.store.event_json import FORMS, step_of, step_of_raw
 from service.store.json_forms import Form
 from service.store.sealing import Seal
 
 HIDDEN: Final[dict[str, tuple[str, ...]]] = {"dealt": ("hands", "boneyard", "open"), "drew": ("tile",)}
 """What of an event no one may read without the key, by the event's tag."""
 # Any: each event has a class of its own, the key.
-_HIDING: Final[dict[object, tuple[Form[Any], tuple[str, ...]]]] = {
-    form.made: (form, HIDDEN[form.tag]) for form in FORMS if form.tag in HIDDEN
+_PLAIN: Final[dict[object, Callable[[Any], str]]] = {form.made: form.encode for form in FORMS if form.tag not in HIDDEN}
+_HIDING: Final[dict[object, tuple[Form[Any], Form[Any]]]] = {
+    form.made: form.apart(HIDDEN[form.tag]) for form in FORMS if form.tag in HIDDEN
 }
 SEALED: Final = "sealed"
 """The name under which an event holds what is hidden."""
@@ -23,7 +25,11 @@ SEALED: Final = "sealed"
 
 def sealed_step_text(step: Step, seal: Seal, place: str) -> str:
     """The events of one version; most hide nothing and are written as they are."""
-    return "[" + ",".join([_event_text(event, seal, place) for event in step]) + "]"
+    texts = []
+    for event in step:
+        plain = _PLAIN.get(type(event))
+        texts.append(_sealed_text(event, seal, place) if plain is None else plain(event))
+    return "[" + ",".join(texts) + "]"
 
 
 def sealed_step_of(text: str, seal: Seal, place: str) -> Step:
@@ -38,13 +44,10 @@ def resealed(text: str, seal: Seal, place: str) -> str:
     return sealed_step_text(sealed_step_of(text, seal, place), seal, place)
 
 
-def _event_text(event: Event, seal: Seal, place: str) -> str:
-    hiding = _HIDING.get(type(event))
-    if hiding is None:
-        return EVENT.encode(event)
-    form, names = hiding
-    shown, hidden = form.encode_apart(event, names)
-    return f'{shown[:-1]},"{SEALED}":"{b64encode(seal.close(hidden.encode(), place)).decode()}"}}'
+def _sealed_text(event: Event, seal: Seal, place: str) -> str:
+    shown, hidden = _HIDING[type(event)]
+    sealed = b64encode(seal.close(hidden.encode(event).encode(), place)).decode()
+    return f'{shown.encode(event)[:-1]},"{SEALED}":"{sealed}"}}'
 
 
 # Any: parsed JSON, whose shape event_json checks.
