@@ -6,7 +6,7 @@ assertion is a mistake of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -209,8 +209,8 @@ class Others:
 class Store(Protocol):
     """The system of record. Every method may raise `StoreUnavailableError`."""
 
-    async def append(self, change: Append) -> None:
-        """Write one change; when this returns it survives a crash of the machine. Cancelling it does not undo it.
+    def append(self, change: Append) -> Awaitable[None]:
+        """Write one change; with the answer it survives a crash of the machine. Cancelling it does not undo it.
 
         Raises VersionConflictError (also for an invite code that is taken), DuplicateCommandError or
         DuplicateRequestError without writing anything; of several the first of duplicate command, duplicate request,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -120,9 +120,9 @@ class SqliteStore:
         """How many commits there were; when many changes share one, far fewer than changes."""
         return self._writer.commits
 
-    async def append(self, change: Append) -> None:
+    def append(self, change: Append) -> Awaitable[None]:
         """Write one change, as the port says."""
-        await self._write_thread.submit(append_write(change, self._seal))
+        return self._write_thread.submit(append_write(change, self._seal))
 
     async def steps(self, match_id: str, after_version: int = 0) -> Sequence[Step]:
         """A page of the log, as the port says."""

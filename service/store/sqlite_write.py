@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from service.ports import (
@@ -59,16 +59,42 @@ class Write(NamedTuple):
     `missing` is what it means when there is no such row.
     """
 
-    statements: tuple[Statement, ...]
+    statements: Sequence[Statement]
     change: Append | None = None
     missing: type[UnknownTokenError] | None = None
 
 
 def append_write(change: Append, seal: Seal) -> Write:
-    """The write of an append, hidden tiles and deal secrets sealed."""
+    """The write of an append, hidden tiles and deal secrets sealed.
+
+    First the match: if that changes no row, nothing else is tried.
+    """
     assert change.events or change.expected_version, "a match begins with events"
     assert change.invite_hash is None or not change.expected_version, "the invite code comes with the first step"
-    return Write(tuple(_statements(change, seal)), change)
+    match_id, version, step = change.match_id, change.expected_version, change.events
+    statements: list[Statement] = []
+    if not step:
+        statements.append((_STAND, (match_id, version)))
+    elif version:
+        statements.append((_ADVANCE, (change.due_ns, change.live, match_id, version)))
+    else:
+        statements.append((_CREATE, (match_id, change.due_ns, change.live, change.invite_hash)))
+    if step:
+        text = sealed_step_text(step, seal, f"{match_id}/{version + 1}")
+        statements.append((_STEP, (match_id, version + 1, text)))
+    if not change.live and (ended_ns := ended_at_ns(step)) is not None:
+        statements.append((_END, (ended_ns, match_id)))
+    if change.record is not None:
+        statements.append((_COMMAND, command_row(match_id, change.record)))
+    if change.credentials:
+        statements.extend([(_CREDENTIAL, credential_row(credential)) for credential in change.credentials])
+    if (request := change.seat_request) is not None:
+        statements.append((_SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))))
+    if (deal := change.deal) is not None:
+        statements.append((_DEAL, deal_row(match_id, deal, seal)))
+    if change.snapshot is not None:
+        statements.append((_SNAPSHOT, snapshot_row(match_id, change.snapshot, seal)))
+    return Write(statements, change)
 
 
 def credential_write(credential: Credential) -> Write:
@@ -89,31 +115,6 @@ def meta_write(key: str, value: str) -> Write:
 def fault_write(row: LedgerRow) -> Write:
     """The write of a row of the fault ledger."""
     return Write(((_FAULT, fault_row(row)),))
-
-
-def _statements(change: Append, seal: Seal) -> Iterator[Statement]:
-    """First the match: if that changes no row, nothing else is tried."""
-    match_id, version = change.match_id, change.expected_version
-    if not change.events:
-        yield _STAND, (match_id, version)
-    elif version:
-        yield _ADVANCE, (change.due_ns, change.live, match_id, version)
-    else:
-        yield _CREATE, (match_id, change.due_ns, change.live, change.invite_hash)
-    if change.events:
-        yield _STEP, (match_id, version + 1, sealed_step_text(change.events, seal, f"{match_id}/{version + 1}"))
-    if (ended_ns := ended_at_ns(change.events)) is not None:
-        yield _END, (ended_ns, match_id)
-    if change.record is not None:
-        yield _COMMAND, command_row(match_id, change.record)
-    for credential in change.credentials:
-        yield _CREDENTIAL, credential_row(credential)
-    if (request := change.seat_request) is not None:
-        yield _SEAT_REQUEST, (request.request_id, request.match_id, audience_text(request.audience))
-    if (deal := change.deal) is not None:
-        yield _DEAL, deal_row(match_id, deal, seal)
-    if change.snapshot is not None:
-        yield _SNAPSHOT, snapshot_row(match_id, change.snapshot, seal)
 
 
 class _NotCarriedOutError(Exception):
