@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import cast
 
 from prometheus_client.exposition import choose_encoder
@@ -90,10 +90,15 @@ def _parts(metrics: Metrics) -> dict[str, Callable[[], object]]:
 
 
 class _NoStore:
-    """A store that has nothing to do."""
+    """A store that has nothing to do, whatever it is asked."""
 
-    async def append(self, change: Append) -> None:
-        """Done."""
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
+        """Any method of the port."""
+        return _done
+
+
+async def _done(*_: object) -> None:
+    pass
 
 
 def _run(work: Coroutine[object, None, None]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from service.metrics.families import Counters, Histograms
+from service.metrics.families import Counter, Counters, Histograms
 
 _STORE = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 
@@ -45,6 +47,16 @@ class StoreOutcome(Enum):
     ERROR = "error"
     CANCELLED = "cancelled"
 
+    __hash__ = object.__hash__  # as Seat
+
+
+class OperationMetrics(NamedTuple):
+    """The metrics of one operation, its label sets made."""
+
+    counts: Mapping[StoreOutcome, Counter]
+    observe_ns: Callable[[int], None]
+    """How long it took."""
+
 
 class StoreMetrics:
     """Operations by outcome, and their duration with the wait for the store's thread or connection."""
@@ -60,14 +72,14 @@ class StoreMetrics:
             _STORE,
             ["operation"],
         )
-        self._counts = {
-            (operation, outcome): operations.child(operation.value, outcome.value)
+        self._operations = {
+            operation: OperationMetrics(
+                {outcome: operations.child(operation.value, outcome.value) for outcome in StoreOutcome},
+                seconds.child(operation.value).observe_ns,
+            )
             for operation in Operation
-            for outcome in StoreOutcome
         }
-        self._seconds = {operation: seconds.child(operation.value) for operation in Operation}
 
-    def done(self, operation: Operation, outcome: StoreOutcome, length_ns: int) -> None:
-        """An operation ended."""
-        self._counts[operation, outcome].inc()
-        self._seconds[operation].observe_ns(length_ns)
+    def of(self, operation: Operation) -> OperationMetrics:
+        """The metrics of one operation."""
+        return self._operations[operation]

@@ -43,12 +43,14 @@ class StreamMetrics:
         self._open = {kind: streams.labels(kind.value) for kind in StreamKind}
         ended = Counters(registry, "specbid_streams_ended", "Streams that ended, by why.", ["kind", "reason"])
         self._ended = {(kind, why): ended.child(kind.value, why.value) for kind in StreamKind for why in StreamEnd}
-        self._delivery = Histograms(
+        delivery = Histograms(
             registry,
             "specbid_delivery_seconds",
             "From a version being durable to a stream having handed it to the transport.",
             _DELIVERY,
-        ).child()
+        )
+        self.delivered = delivery.child().observe_ns
+        """A stream has sent a new version, so long after it was durable."""
 
     def opened(self, kind: StreamKind) -> None:
         """A stream is open; `ended` must follow."""
@@ -58,7 +60,3 @@ class StreamMetrics:
         """A stream is open no longer."""
         self._open[kind].dec()
         self._ended[kind, why].inc()
-
-    def delivered(self, since_commit_ns: int) -> None:
-        """A stream has sent a new version, so long after it was durable."""
-        self._delivery.observe_ns(since_commit_ns)

@@ -45,9 +45,13 @@ class TimingMetrics:
             _STAGE,
             ["stage"],
         )
-        self._queue, self._load, self._rules, self._store, self._publish = map(
+        self._queue, load, self._rules, self._store, publish = map(
             stage.child, ("queue", "load", "rules", "store", "publish")
         )
+        self.loaded = load.observe_ns
+        """A match that was not in memory was read, within the waiting of whoever wanted it."""
+        self.published = publish.observe_ns
+        """The sender and the watchers were told of a command's outcome, so long after it was durable."""
         self._margin = Histograms(
             registry, "specbid_deadline_margin_seconds", "What an accepted command had left of its time.", _PLAYER
         ).child()
@@ -61,14 +65,6 @@ class TimingMetrics:
         self._queue.observe_ns(at.begun_ns - arrival.latest_ns)
         self._rules.observe_ns(at.decided_ns - at.begun_ns)
         self._store.observe_ns(at.committed_ns - at.decided_ns)
-
-    def loaded(self, length_ns: int) -> None:
-        """A match that was not in memory was read, within the waiting of whoever wanted it."""
-        self._load.observe_ns(length_ns)
-
-    def published(self, since_commit_ns: int) -> None:
-        """The sender and the watchers were told of a command's outcome, so long after it was durable."""
-        self._publish.observe_ns(since_commit_ns)
 
     def judged(self, receipt: Receipt, *, accepted: bool) -> None:
         """How a command stood to the deadline of its decision."""

@@ -87,7 +87,7 @@ async def test_a_store_that_is_away_changes_no_probe(tmp_path: Path) -> None:
     """To be started again, or to get no calls, would help nobody: the store is the same for all."""
     async with served(tmp_path / "matches.sqlite3") as server:
         watermark = server.service._core._watermark
-        with patch.object(type(watermark._store), "beat", side_effect=StoreUnavailableError):
+        with patch.object(watermark._store, "beat", side_effect=StoreUnavailableError):
             await until(lambda: server.sample("specbid_timing_failures_total", cause="store_gap") > 0)
             probes = [*SERVICES, *PROBES]
             assert [await health(server, probe) for probe in probes] == [SERVING] * len(probes)

@@ -115,7 +115,7 @@ async def test_the_trace_can_be_found_from_a_slow_command_and_from_the_log(trace
     metadata = (*table.two.metadata, ("traceparent", SAMPLED))
     with (
         structlog.testing.capture_logs(processors=[logs.with_order]) as entries,
-        patch.object(type(store), "append", side_effect=ZeroDivisionError),
+        patch.object(store, "append", side_effect=ZeroDivisionError),
     ):
         await rejection(table.two.stub.SubmitCommand(table.two.request(START), metadata=metadata))
     told = {entry["event"]: entry.get("trace_id") for entry in entries}
