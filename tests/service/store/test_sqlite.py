@@ -175,6 +175,17 @@ async def test_a_commit_survives_a_crash_of_the_machine(store: SqliteStore) -> N
     assert settings == {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "foreign_keys": 1}
 
 
+async def test_a_commit_writes_and_reads_few_pages(store: SqliteStore) -> None:
+    """With what SQLite takes by itself, 200 matches under way cost a fifth more system calls."""
+    await store.append(creation("m"))
+    connection = store._writer._connection
+    assert connection is not None
+    settings = {
+        name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("wal_autocheckpoint", "cache_size")
+    }
+    assert settings == {"wal_autocheckpoint": 4_000, "cache_size": -8_000}
+
+
 @contextmanager
 def locked(_: SqliteStore, path: Path) -> Iterator[None]:
     """Another connection keeps the file locked."""
