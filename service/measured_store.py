@@ -50,7 +50,7 @@ class MeasuredStore:
                     outcome = outcome_of(error)
                     raise
                 finally:
-                    counts[outcome].inc()
+                    counts[outcome].count += 1
                     observe_ns(now_ns() - began_ns)
 
             return answer

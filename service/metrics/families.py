@@ -19,7 +19,7 @@ Bucket: TypeAlias = tuple[str, float] | tuple[str, float, Exemplar]
 
 
 class Counter:
-    """A count of one label set."""
+    """A count of one label set; what counts for every command adds to it without the call."""
 
     __slots__ = ("count",)
 

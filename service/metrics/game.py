@@ -90,7 +90,7 @@ class GameMetrics:
 
     def decided(self, command: cmd.Command, refusal: Refusal | None) -> None:
         """A command was decided and its outcome stored."""
-        self._decided[type(command), "accepted" if refusal is None else _word(refusal.reason)].inc()
+        self._decided[type(command), "accepted" if refusal is None else _word(refusal.reason)].count += 1
 
     def failed(self, command: cmd.Command, why: Failure) -> None:
         """A command got no outcome."""
