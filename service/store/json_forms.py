@@ -76,8 +76,8 @@ class Form(Generic[T]):
         text = self._start
         for name, start, encode in self._writes:
             if (part := getattr(value, name)) is not None:
-                text += start + encode(part)
-        return "{" + text[1:] + "}"  # without the first comma
+                text = f"{text}{start}{encode(part)}"
+        return f"{{{text[1:]}}}"  # without the first comma
 
     def decode(self, raw: Json) -> T:
         """The value of a JSON object."""
