@@ -57,12 +57,9 @@ class LateTurns:
 
     def _judge(self, step: Step, until_ns: int) -> bool:
         """Record what began so long before this instant that a charge would be wrong; whether that is so."""
-        for event in step:
-            if isinstance(event, _BEGINNINGS):
-                is_late = until_ns - event.at_ns >= self._ledger.tolerances.charge_ns
-                if is_late:
-                    evidence = "a turn was stored long after it began"
-                    fault = Fault(FaultCause.PUBLISH_STALL, event.at_ns, until_ns, evidence)
-                    self._ledger.record(fault, self._match_id)
-                return is_late
-        return False
+        began_ns = next((event.at_ns for event in step if isinstance(event, _BEGINNINGS)), until_ns)
+        is_late = until_ns - began_ns >= self._ledger.tolerances.charge_ns
+        if is_late:
+            evidence = "a turn was stored long after it began"
+            self._ledger.record(Fault(FaultCause.PUBLISH_STALL, began_ns, until_ns, evidence), self._match_id)
+        return is_late

@@ -82,10 +82,8 @@ class FaultLedger:
 
     def evidence(self, match_id: str) -> Evidence:
         """What is known against the clock of this match."""
-        of_match = self._by_match.get(match_id)
-        if of_match is None and not self._general:
-            return self._nothing
-        return Evidence(self._general + (of_match or ()), self.tolerances)
+        faults = self._general + self._by_match.get(match_id, ())
+        return Evidence(faults, self.tolerances) if faults else self._nothing
 
     def forget(self, match_id: str) -> None:
         """The match is over."""

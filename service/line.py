@@ -124,7 +124,7 @@ class Line:
         self._on_left = on_left
         self._tickets: list[Ticket] = []
         self._entered = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._changed = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -148,21 +148,20 @@ class Line:
         self._entered += 1
         ticket = Ticket(arrival.earliest_ns, self._entered, order, waiter or _new_future())
         heappush(self._tickets, ticket)
-        if self._waiter is not None:
-            self._has_changed()
+        self._changed.set()
         return ticket
 
     def fill(self, ticket: Ticket, order: PlayerOrder | ServiceOrder) -> None:
         """The sender was checked: this is what it asks."""
         ticket.order = order
-        self._has_changed()
+        self._changed.set()
 
     def withdraw(self, ticket: Ticket) -> None:
         """The sender was turned away; nobody waits for the answer."""
         self.leave(ticket)
         if not ticket.done.cancel():
             ticket.done.exception()  # seen, so that nobody reports it as lost
-        self._has_changed()
+        self._changed.set()
 
     def first(self) -> Ticket | None:
         """The ticket with the earliest stamp, if any. It stays in the line until `leave`."""
@@ -177,9 +176,5 @@ class Line:
 
     async def changed(self) -> None:
         """Wait until somebody enters, is filled or withdraws."""
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
-
-    def _has_changed(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._changed.clear()
+        await self._changed.wait()

@@ -57,8 +57,6 @@ class MatchWriter:
         self._match_id = match_id
         self._services = services
         self._state: MatchState | None = None
-        self.known: MatchState | None = None
-        """The match as far as is known here; None while that is nothing, or is doubted."""
         self._doubts = self._settled_doubts = 0
         """How often the cached state was doubted, and how many of these a look into the store has settled."""
         self._deals = MatchDeals(match_id, services.store, services.shuffle)
@@ -77,11 +75,16 @@ class MatchWriter:
 
     async def state(self) -> MatchState:
         """The match now. Raises UnknownMatchError or StoreUnavailableError."""
-        while self.known is None:  # also while somebody else is still looking
+        while (known := self.known) is None:  # also while somebody else is still looking
             async with self._loading:
                 if self.known is None:
                     await self._load()
-        return self.known
+        return known
+
+    @property
+    def known(self) -> MatchState | None:
+        """The match as far as is known here; None while that is nothing, or is doubted."""
+        return None if self._doubts > self._settled_doubts else self._state
 
     @property
     def is_in_doubt(self) -> bool:
@@ -94,9 +97,8 @@ class MatchWriter:
 
     def forget(self, *, older_than: int | None = None) -> None:
         """The store may know more than the cached state, or does when that is older than this version."""
-        if older_than is None or self.known is None or self.known.version < older_than:
+        if older_than is None or self.is_behind(older_than):
             self._doubts += 1
-            self.known = None
             self._deals.forget()
 
     @property
@@ -106,17 +108,14 @@ class MatchWriter:
 
     def start_over(self) -> None:
         """The store has lost what is known here: it is to be read from the beginning."""
-        self._state, self.known, self._moved, self.recent = None, None, (0, 0), Recent()
+        self._state, self._moved, self.recent = None, (0, 0), Recent()
         self._late_turns = LateTurns(self._match_id, self._services.clock, self._services.ledger)
         self._deals.forget()
 
     def is_behind(self, version: int) -> bool:
         """Whether the cached state is, or may be, older than this version."""
-        return self.known is None or self.known.version < version
-
-    def _set_known(self) -> None:
-        """The state was read or moved, and others may have raised doubts meanwhile."""
-        self.known = None if self._doubts > self._settled_doubts else self._state
+        known = self.known
+        return known is None or known.version < version
 
     async def settle_due(self, due_ns: int) -> MatchState:
         """Settle what is due at this instant; everything stamped before it has been handled."""
@@ -187,7 +186,6 @@ class MatchWriter:
         if self._state is None or self._state.version < state.version:
             self._state = state
             self._services.metrics.game.loaded(self._match_id, folded, state)
-        self._set_known()
         self._services.metrics.timing.loaded(self._services.clock.now_ns() - began_ns)
 
     async def _player_attempt(self, order: PlayerOrder) -> Done:
@@ -302,7 +300,6 @@ class MatchWriter:
         """A step was stored: everybody may know."""
         if self._state is None or self._state.version < after.version:  # else a read was faster, and may know more
             self._state = after
-            self._set_known()
         self._moved = after.version, self._stored_ns
         self.recent.add(after.version, step)
         self._services.metrics.game.stored(self._match_id, step, after)

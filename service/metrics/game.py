@@ -27,7 +27,6 @@ COMMANDS = (
     cmd.Resign,
     cmd.CommitEntropy,
 )
-_COUNTED = frozenset({ev.MatchCreated, ev.RoundDominoed, ev.RoundBlocked, ev.MatchWon, ev.MatchAborted})
 _LIVE = tuple(phase for phase in Phase if phase is not Phase.OVER)
 _MINUTES = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0)
 
@@ -114,27 +113,23 @@ class GameMetrics:
     def stored(self, match_id: str, step: ev.Step, state: MatchState) -> None:
         """A step was stored and brought the match to this state; its end may have been read before that was heard."""
         for event in step:
-            if type(event) in _COUNTED:
-                self._count(match_id, event, state)
-        if (
-            self._places.get(match_id, state.phase) is not state.phase
-        ):  # it is not there if a read of its end was faster
+            match event:
+                case ev.MatchCreated():
+                    self._created.inc()
+                    self._place(match_id, state.phase)
+                case ev.RoundDominoed():
+                    self._dominoed.inc()
+                case ev.RoundBlocked():
+                    self._blocked.inc()
+                case ev.MatchWon() | ev.MatchAborted():
+                    self._finished[event.reason].inc()
+                    self._duration.observe_ns(event.at_ns - state.options.created_at_ns)
+                case _:
+                    pass
+        if match_id not in self._places:
+            return  # a read of its end was faster
+        if self._places[match_id] is not state.phase:
             self._place(match_id, state.phase)
-
-    def _count(self, match_id: str, event: ev.Event, state: MatchState) -> None:
-        match event:
-            case ev.MatchCreated():
-                self._created.inc()
-                self._place(match_id, state.phase)
-            case ev.RoundDominoed():
-                self._dominoed.inc()
-            case ev.RoundBlocked():
-                self._blocked.inc()
-            case ev.MatchWon() | ev.MatchAborted():
-                self._finished[event.reason].inc()
-                self._duration.observe_ns(event.at_ns - state.options.created_at_ns)
-            case _:
-                raise AssertionError(event)
 
     def _place(self, match_id: str, phase: Phase | None) -> None:
         """The match stands here now and nowhere else."""
