@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -70,6 +70,7 @@ class _Draft:
 
 
 _values = attrgetter(*MatchState._fields)
+assert tuple(field.name for field in fields(_Draft)) == MatchState._fields, "a state becomes a draft by position"
 
 
 def found(event: ev.MatchCreated) -> MatchState:
